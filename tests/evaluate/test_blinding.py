@@ -72,8 +72,9 @@ def test_an_answer_of_graphrag() -> None:
     assert blind_answer(GRAPHRAG, QUESTIONS["en"]) == "The storm closed the harbour. The winch had failed\n."
 
 
-def test_an_answer_of_ours() -> None:
-    assert blind_answer(OURS, QUESTIONS["en"]) == (
+@pytest.mark.parametrize("opening", ["The documents", "The passages found", "The passages that were read"])
+def test_an_answer_of_ours(opening: str) -> None:
+    assert blind_answer(OURS.replace("The documents", opening), QUESTIONS["en"]) == (
         "The storm closed the harbour. Ada says that the winch had failed.\n\nThe material does not say who mended it."
     )
 

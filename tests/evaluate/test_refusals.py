@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,8 @@ from kumihimo.evaluate.judging.refusals import (
 )
 from kumihimo.evaluate.judging.verdicts import plan_judge_calls
 from kumihimo.evaluate.records import EvalQuestion, SystemAnswer, Verdict
+from kumihimo.generation.answer import PROMPT
+from kumihimo.methods.shared.map_step import REDUCE_PROMPT
 from tests.evaluate.fake_judges import make_answers
 
 REFUSALS = (
@@ -25,6 +29,16 @@ REFUSALS = (
     "未找到能回答這個問題的段落。",
     "",
     "The documents do not say when it left.",
+    "The passages found do not say when it left.",
+    "The passages that were found don't say when it left.",
+    "The passages that were read do not answer the question.",
+    "The passages read do not tell when it left.",
+    "見つかった文章には、船長の名前は書かれていません。",
+    "見つかった箇所では船長について述べられていません。",
+    "読んだ箇所からはわかりません。",
+    "找到的段落没有说明船长是谁。",
+    "找到的片段中未提及船长。",
+    "所讀的段落沒有回答這個問題。",
     "Based on the provided context, the sources do not mention a captain. The ferry is named [1].",
     "I am sorry but I am unable to answer this question given the provided data.",
     "Sorry, I'm not able to provide an answer to that question.[no-context]",
@@ -66,6 +80,9 @@ ANSWERS = (
     "資料館には絵が含まれていません。",
     "文書によると、規定には休暇が含まれていません。",
     "信息台没有提供地图。",
+    "The passages found on the wreck say that she sank.",
+    "見つかった文章によると、船は出ていません。",
+    "找到的段落说渡轮没有提供救生衣。",
     "文件说公司没有提供保险。",
 )
 
@@ -73,6 +90,15 @@ ANSWERS = (
 @pytest.mark.parametrize("text", REFUSALS)
 def test_an_answer_that_only_refuses(text: str) -> None:
     assert is_refusal(text)
+
+
+@pytest.mark.parametrize("path", [PROMPT, REDUCE_PROMPT], ids=lambda path: path.stem)
+def test_our_prompts_ask_for_a_refusal_of_what_was_read(path: Path) -> None:
+    prompt = path.read_text(encoding="utf-8")
+    refusals = re.findall(r"\b(?:that|what) (the passages .+? do not [a-z ]+?)(?:, and|[.:])", prompt)
+    assert len(refusals) == 2
+    assert all(map(is_refusal, refusals))
+    assert "documents do not say" not in prompt
 
 
 @pytest.mark.parametrize("text", ANSWERS)

@@ -256,7 +256,6 @@ VALUES: dict[str, dict[str, FencedText]] = {
         "text": "Ada steers the Tern.",
     },
 }
-VALUES["wide_reduce"] = VALUES["reduce"]
 
 
 def relative_path(path: Path) -> str:

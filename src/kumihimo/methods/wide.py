@@ -4,7 +4,6 @@ import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from pathlib import Path
 from statistics import quantiles
 
 from kumihimo.core.context import Context, Evidence, Tokenizer
@@ -18,6 +17,7 @@ from kumihimo.methods.shared import spread
 from kumihimo.methods.shared.map_step import (
     FORM_TOKENS,
     MAP_PROMPT,
+    REDUCE_PROMPT,
     SOURCE_TOKENS,
     document_dates,
     extract_points,
@@ -28,7 +28,6 @@ from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.tokens import subject_terms
 
-SAMPLE_PROMPT = Path(__file__).with_name("wide_reduce.md")  # the answer prompt for points of a sample
 _CALLS = 4
 _POOL = 300  # passages of each search
 _SAMPLE = 2000  # passages for a question about the whole corpus
@@ -62,7 +61,7 @@ def wide_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
 
 @declare(
     best_for="many documents together: an overview, main points, changes over time, a comparison",
-    answer_prompt=SAMPLE_PROMPT,
+    answer_prompt=REDUCE_PROMPT,
     calls=wide_cost,
 )
 def wide(

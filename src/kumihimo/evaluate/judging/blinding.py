@@ -219,7 +219,9 @@ _ASIDE = re.compile(
     re.I | re.M,
 )
 _MENTION = re.compile(
-    rf"\b(?:{_GIVEN_MATERIAL}|{_MATERIAL}(?= (?:{_SAY}s?|do|does|did)\b))(?: ({_SAY}|do|are|were|have)(?= ))?", re.I
+    rf"\b(?:{_GIVEN_MATERIAL}|{_MATERIAL}(?: found| that were read)?(?= (?:{_SAY}s?|do|does|did)\b))"
+    rf"(?: ({_SAY}|do|are|were|have)(?= ))?",
+    re.I,
 )
 _VERBS = {"do": "does", "are": "is", "were": "was", "have": "has"}
 

@@ -15,12 +15,10 @@ _SOURCES = (
     r"(?:documents?|sources?|context|text|material|passages?|excerpts?|data|information|reports?|articles?|records|"
     r"knowledge (?:base|graph)|search results)"
 )
-_TELL = (
-    r"(?:say|mention|state|specify|describe|answer|address|indicate|discuss|explain|cover|contain|include|provide|give)"
-)
+_TELL = r"(?:say|tell|mention|state|specify|describe|answer|address|indicate|discuss|explain|cover|contain|include|provide|give)"
 _TOLD = r"(?:mentioned|stated|specified|described|answered|addressed|indicated|discussed|explained|covered|known)"
 _ADDITION = (  # between the sources and what they do not say
-    r"(?:\d+|\w+ly|also|themselves|itself|provided|given|supplied|retrieved|available|above|below|here|in|from|on|about|"
+    r"(?:\d+|\w+ly|also|themselves|itself|provided|given|supplied|retrieved|found|read|available|above|below|here|in|from|on|about|"
     r"of|for|by|titled|entitled|published|dated|i|we|you|(?:that|which) (?:i|we|you|are|were))"
 )
 _SAYS = r"(?:says?|said|states?|stated|notes?|noted|shows?|showed|explains?|claims?|mentions?|that|who|but)"
@@ -38,11 +36,11 @@ _REFUSAL = re.compile(
     r"(?: to)? (?:answer|provide|determine|find|say|tell)\b"
     r"|\bcannot be (?:answered|determined)\b|\bi (?:do not|don['’]t) (?:know|have)\b|\[no-context\]"
     r"|(?:記述|記載|言及|情報|答え|回答|説明)(?:は|が|も)[^。]{0,12}(?:ません|ない)|"
-    r"(?:資料(?!館)|文書|文脈|コンテキスト|情報源|ソース)(?:(?!によると|によれば)[^。]){0,40}"
+    r"(?:資料(?!館)|文書|文脈|文章|箇所|抜粋|コンテキスト|情報源|ソース)(?:(?!によると|によれば)[^。]){0,40}"
     r"(?:述べ|記|書か|示さ|触れ|含ま|記載さ|言及さ)(?:ら)?れて(?:い(?:ません|ない)|おりません)|(?:わか|分か)りません|不明です|"
     r"(?:答え|回答)(?:られ|でき)(?:ません|ない)"
-    r"|(?:资料|資料|上下文|文档|文檔|文件|信息|資訊|文本|段落|答案)(?![台夹夾])(?:(?!说|說|称|稱|指出|表示)[^。]){0,30}"
-    r"(?:没有|沒有|未|并未|並未)(?:被)?(?:提及|提到|找到|说明|說明|提供|包含|给出|給出)"
+    r"|(?:资料|資料|上下文|文档|文檔|文件|信息|資訊|文本|段落|片段|文段|摘录|摘錄|答案)(?![台夹夾])(?:(?!说|說|称|稱|指出|表示)[^。]){0,30}"
+    r"(?:没有|沒有|未|并未|並未)(?:被)?(?:提及|提到|找到|说明|說明|提供|包含|给出|給出|回答)"
     r"|(?:未|没有|沒有)(?:找到|提及|提到|提供)[^。]{0,20}(?:信息|資訊|段落|答案|内容|內容)|(?:无法|無法|不能)(?:回答|确定|確定|得知)"
     r"|我不知道|(?:信息|資訊)不足",
     re.I,
