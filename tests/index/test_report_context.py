@@ -88,12 +88,12 @@ def test_the_window_ends_it_at_the_first_element_that_does_not_fit() -> None:
 
 
 def test_what_is_shorter_and_comes_later_is_not_taken_in_its_place() -> None:
-    report_tables = graph(entity("A", 10), entity("B", 500), entity("C", 1))
-    assert entity_names(select_context(leaf("c", "A", "B", "C"), report_tables, 100)) == ["A"]
+    report_tables = graph(entity("Al", 10), entity("B", 500), entity("C", 1))
+    assert entity_names(select_context(leaf("c", "Al", "B", "C"), report_tables, 100)) == ["Al"]
 
 
 def test_the_first_element_is_kept_however_long() -> None:
-    assert entity_names(select_context(leaf("c", "A"), graph(entity("A", 500)), 100)) == ["A"]
+    assert entity_names(select_context(leaf("c", "Al"), graph(entity("Al", 500)), 100)) == ["Al"]
 
 
 def test_claims_come_after_the_edge_that_brings_their_subject() -> None:
@@ -127,11 +127,11 @@ def test_an_edge_with_an_end_that_is_missing_is_passed_over() -> None:
 # -- communities with children: two pairs, and an edge between them
 
 PAIRS: list[Record] = [
-    *(entity(name) for name in ("A", "B", "C", "D")),
-    relation("A", "B"),
+    *(entity(name) for name in ("Al", "B", "C", "D")),
+    relation("Al", "B"),
     relation("C", "D", 50),
     relation("B", "C"),
-    leaf("ab", "A", "B", level=1),
+    leaf("ab", "Al", "B", level=1),
     leaf("cd", "C", "D", level=1),
 ]
 WHOLE = split("whole", "ab", "cd")
@@ -141,7 +141,7 @@ REPORTS = [report("ab", 30, AB), report("cd", 30, CD)]  # 34 tokens each in a pr
 
 def test_nothing_is_replaced_where_all_elements_fit() -> None:
     context = select_context(WHOLE, graph(*PAIRS, *REPORTS), AB + CD + BETWEEN)
-    assert (sorted(entity_names(context)), len(context.relations), context.reports) == (["A", "B", "C", "D"], 3, ())
+    assert (sorted(entity_names(context)), len(context.relations), context.reports) == (["Al", "B", "C", "D"], 3, ())
     assert context.elements == AB + CD + BETWEEN
 
 
@@ -149,8 +149,8 @@ def test_one_token_less_and_the_largest_part_is_replaced() -> None:
     """The report of C and D; A and B with their edge; and the edge B-C, because B stays."""
     context = select_context(WHOLE, graph(*PAIRS, *REPORTS), AB + CD + BETWEEN - 1)
     assert [r.id for r in context.reports] == ["cd"]
-    assert sorted(entity_names(context)) == ["A", "B"]
-    assert sorted(map(sorted, edge_ends(context))) == [["A", "B"], ["B", "C"]]
+    assert sorted(entity_names(context)) == ["Al", "B"]
+    assert sorted(map(sorted, edge_ends(context))) == [["Al", "B"], ["B", "C"]]
     assert context.elements == CD + AB + BETWEEN
 
 
@@ -184,7 +184,7 @@ def test_a_report_that_is_no_shorter_replaces_nothing() -> None:
     context = select_context(WHOLE, graph(*PAIRS, *longer_reports), 34 + 20 + 24 + 20)
     assert ([r.id for r in context.reports], entity_names(context), edge_ends(context)) == (
         ["cd"],
-        ["B", "A"],
+        ["B", "Al"],
         [{"B", "C"}],
     )
 
@@ -205,7 +205,7 @@ def test_two_levels() -> None:
     ]  # fmt: skip
     everything = AB + CD + BETWEEN + 64 + 24
     report_tables = graph(*records)
-    assert sorted(entity_names(select_context(upper, report_tables, everything))) == ["A", "B", "C", "D", "E", "F"]
+    assert sorted(entity_names(select_context(upper, report_tables, everything))) == ["Al", "B", "C", "D", "E", "F"]
     assert len(select_context(upper, report_tables, everything).relations) == 5
     smaller = select_context(upper, report_tables, everything - 1)
     assert ([r.id for r in smaller.reports], sorted(entity_names(smaller))) == (["whole"], ["E", "F"])
@@ -278,7 +278,7 @@ def test_the_report_of_a_part_is_a_numbered_note() -> None:
     assert f"Reports:\n{number}. # C and D\n\nThey met." in render_report_context(context)
 
 
-@pytest.mark.parametrize("element", [STAR[0], EDGES[0], claim("A", "b"), REPORTS[0]])
+@pytest.mark.parametrize("element", [STAR[0], EDGES[0], claim("Al", "b"), REPORTS[0]])
 def test_a_line_costs_its_text_and_a_little(element: Element) -> None:
     assert line_tokens(element) == element.tokens + LINE_OVERHEAD[type(element)]
 

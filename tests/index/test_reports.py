@@ -12,7 +12,7 @@ import pytest
 from kumihimo.core.errors import ItemFailed, MalformedReply
 from kumihimo.core.records import Community, Record, Relation, Report
 from kumihimo.index.imports import ImportedCommunity
-from kumihimo.index.reports import reports
+from kumihimo.index.reports import PARTS_RULE, reports
 from kumihimo.llm.prompts import reply_form
 from kumihimo.llm.protocols import Reply
 from kumihimo.text.name_keys import entity_id
@@ -266,6 +266,37 @@ def test_a_relation_is_named_where_its_text_lacks_a_name() -> None:
     assert f"5. {' – '.join(tie.names)}: They have met.\n" in prompt_text(records)
 
 
+def test_a_relation_that_its_ends_tell_is_no_note() -> None:
+    told = "Bob has paid Ann since May."
+    records = [replace(row, text=f"Bob is rich. {told}") if row is PAIR[1] else row for row in PAIR]
+    assert "Relations:" not in prompt_text(records)
+    others = [replace(row, text=f"Cy is here. {told}") if row is PAIR[2] else row for row in PAIR]
+    assert f"Relations:\n5. {told}" in prompt_text(others), "Cy may be left out for want of room"
+    new = "He pays in June, too."
+    more = [replace(row, text=f"{told} {new}") if row is PAIR[4] else row for row in records]
+    assert new in prompt_text(more)
+
+
+def test_a_finding_has_at_most_five_sources() -> None:
+    findings = [{"summary": "So", "explanation": "So it is.", "sources": [6, 5, 4, 3, 2, 1]}]
+    result = make_report(COMMUNITY, PAIR, Model(REPLY | {"findings": findings}))
+    assert result
+    assert len(result.sources[1]) == 5
+    assert result.sources[1][0][0] == "claims"
+
+
+def test_a_group_around_one_hub_takes_no_model() -> None:
+    names = ("Bob", "Cy", "Dee")
+    rays: list[Record] = [*map(entity, ("Ann", *names)), *(relation("Ann", name) for name in names)]
+    model = Model(REPLY)
+    result = make_report(COMMUNITY, rays, model)
+    assert result
+    assert not model.prompts
+    assert {heading for heading, _ in result.findings} <= {*names, "Ann"}
+    assert make_report(COMMUNITY, [*rays, relation("Bob", "Cy")], model)
+    assert model.prompts
+
+
 def test_claims_are_announced_where_there_are_some() -> None:
     assert "Claims are what somebody says" in prompt_text(PAIR)
     assert "laim" not in prompt_text(PAIR[:-1])
@@ -317,6 +348,8 @@ def test_parts_that_are_too_long_are_told_by_their_reports() -> None:
     result = make_report(split("all", "ab", "cd"), records, model, window=80)
     prompt = model.prompts[0][-1]["content"]
     assert "Reports:\n3. # Ann and Bob\n\nThey met." in prompt
+    assert PARTS_RULE in prompt
+    assert PARTS_RULE not in prompt_text(PAIR)
     assert "Ann mends boats" not in prompt
     assert result
     assert result.sources[1] == (("entities", entity_id("Cy")), ("reports", "ab"))

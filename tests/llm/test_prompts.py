@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 import kumihimo
 from kumihimo.core.errors import StepError
 from kumihimo.generation.answer import LENGTHS
-from kumihimo.index.reports import CLAIMS_RULE
+from kumihimo.index.reports import CLAIMS_RULE, PARTS_RULE
 from kumihimo.llm.prompts import _PLACEHOLDER, FencedText, Source, number_sources, prompt_frame, render_prompt
 
 PACKAGE = Path(kumihimo.__file__).parent
@@ -195,7 +195,7 @@ VALUES: dict[str, dict[str, FencedText]] = {
         "language": "Write in Japanese.",
         "size": "4 to 9 members, in 2 to 3 documents; part of a broader group",
         "notes": NOTES,
-        "claims": CLAIMS_RULE,
+        "rules": f"{PARTS_RULE}\n{CLAIMS_RULE}",
     },
     "discourse_senses": {"senses": "- cause: one is why\n  - reason: Arg2 is why", "question": "組紐はなぜ遅れた?"},
     "judge_debiased": {
@@ -403,7 +403,7 @@ def test_every_prompt_can_be_rendered(path: Path) -> None:
 # Numbers, settings and texts of the code: whatever else a prompt shows stands between tags.
 TRUSTED = (
     "about breadth claims comprehensiveness count criterion depth diversity document_types domain "
-    "empowerment fields heading language length most n pairs persona precision recall relations relevancy senses size "
+    "empowerment fields heading language length most n pairs persona precision recall relations relevancy rules senses size "
     "specificity types users_types words"
 )
 

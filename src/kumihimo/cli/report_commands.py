@@ -160,7 +160,7 @@ def _show_report_tree(rows: list[Row], tree: community_tree.CommunityTree, level
         )
     if by_rule := sum(row["maker"] == "rows" for row in rows):
         printing.print_message(
-            f"{by_rule:,} of them {'is' if by_rule == 1 else 'are'} made by rule: few entities, or one chunk."
+            f"{by_rule:,} of them {'is' if by_rule == 1 else 'are'} made by rule: few entities, one chunk, or one hub."
         )
 
 

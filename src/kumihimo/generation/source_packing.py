@@ -1,6 +1,5 @@
 """question + context -> PackedSource: the texts of a prompt, near the question, merged, without repeats."""
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +8,8 @@ from math import log
 
 from kumihimo.core.context import Context, Evidence, KeyPoint, Result, Tokenizer
 from kumihimo.core.records import Chunk, Claim, Document, Entity, Passage, Reference, Relation, Report
-from kumihimo.text.sentences import split_blocks, split_sentences
+from kumihimo.text.repetition import Repeats, split_block
+from kumihimo.text.sentences import split_blocks
 from kumihimo.text.tokens import subject_terms
 
 MAX_SOURCES = 25
@@ -19,8 +19,6 @@ _SAFE_TOKENS = 2500  # of texts: the best ones stay, however low their score
 _SAFE_ROWS = 3  # of each other table
 _WORD_FLOOR = 0.85  # of the words of the question, relative to the best row: such a row stays
 _MAX_GAP = 3  # characters between neighbouring chunks: space
-_REPEATED_SHARE = 0.8  # of the terms of a sentence in another one, which says it already
-_NAME_OR_NUMBER = re.compile(r"\b(?:[A-Z]\w*|\w*\d\w*)")
 _OWN_TERMS = 1  # of a relation, beside the names at its ends
 _KINDS: Mapping[type, str] = {
     Chunk: "text",
@@ -91,7 +89,7 @@ def pack_sources(
     ranked = [item for item in items if item.reference in relevant]
     chunks = [item for item in ranked if isinstance(item.record, Chunk | Passage)]
     texts = [source for source in _merge_neighbours(chunks) if any(map(str.isalnum, source.text))][:limit]
-    repeats = _Repeats()
+    repeats = Repeats()
     for source in texts:
         repeats.add(source.text)
     others = _pack_others([item for item in ranked if not isinstance(item.record, Chunk | Passage)], repeats)
@@ -188,7 +186,7 @@ def _group_by_document(texts: Iterable[PackedSource]) -> Iterator[PackedSource]:
 # -- rows about things, and points
 
 
-def _pack_others(items: Iterable[Evidence], repeats: "_Repeats") -> list[PackedSource]:
+def _pack_others(items: Iterable[Evidence], repeats: Repeats) -> list[PackedSource]:
     """Return the rows as sources, without repeated sentences.
 
     Points that rest on the same rows are one source.
@@ -212,7 +210,7 @@ def _kind(item: Evidence) -> str:
     return _KINDS.get(type(item.record), "")
 
 
-def _unrepeated_text(item: Evidence, repeats: "_Repeats") -> str:
+def _unrepeated_text(item: Evidence, repeats: Repeats) -> str:
     """Return the text of a row without its repeated sentences."""
     record = item.record
     if isinstance(record, Result):  # a line of a list stands for itself
@@ -231,7 +229,7 @@ def _unrepeated_text(item: Evidence, repeats: "_Repeats") -> str:
     return item.prompt_text
 
 
-def _with_heading(heading: str, text: str, repeats: "_Repeats") -> str:
+def _with_heading(heading: str, text: str, repeats: Repeats) -> str:
     """Return the sentences without repeats under the heading, if any."""
     pieces: list[str] = []
     part_heading = ""
@@ -240,7 +238,7 @@ def _with_heading(heading: str, text: str, repeats: "_Repeats") -> str:
         if block.kind == "heading":
             part_heading = "" if block_text == heading else block_text
             continue
-        sentences = _split_block(block.kind, block_text)
+        sentences = split_block(block.kind, block_text)
         is_new = [not repeats.contain(sentence) for sentence in sentences]
         # the first one names whom the others call "he" or "it"
         kept = [sentence for n, sentence in enumerate(sentences) if is_new[n] or n == 0]
@@ -257,48 +255,6 @@ def _group_by_kind(sources: Iterable[PackedSource]) -> Iterator[PackedSource]:
         by_kind[source.kind].append(source)
     for group in by_kind.values():
         yield from group
-
-
-# -- repeated sentences
-
-
-def _split_block(kind: str, text: str) -> list[str]:
-    """Return the sentences of a block."""
-    return [text] if kind == "row" else [text[start:end] for start, end in split_sentences(text)]
-
-
-class _Repeats:
-    """The sentences of earlier sources, by pairs of neighbours.
-
-    >>> repeats = _Repeats()
-    >>> repeats.add("Roake built the breakwater. It was finished in 1911, and cost 9,000 crowns.")
-    >>> repeats.contain("Roake built the breakwater in 1911."), repeats.contain("Roake built the breakwater in 1912.")
-    (True, False)
-    """
-
-    def __init__(self) -> None:
-        self._pairs: list[set[str]] = []
-        self._pairs_of: dict[str, set[int]] = defaultdict(set)  # by term
-
-    def add(self, text: str) -> None:
-        for block in split_blocks(text):
-            sentences = _split_block(block.kind, text[block.start : block.end])
-            terms = [set(subject_terms(sentence)) for sentence in sentences]
-            for first, second in zip(terms, [*terms[1:], set()], strict=True):
-                for term in first | second:
-                    self._pairs_of[term].add(len(self._pairs))
-                self._pairs.append(first | second)
-
-    def contain(self, text: str, *, share: float = _REPEATED_SHARE) -> bool:
-        """Return whether earlier sentences hold this share of the text's terms.
-
-        Two neighbouring sentences have to hold them, and each name and number.
-        """
-        terms = set(subject_terms(text))
-        counts = Counter(pair for term in terms for pair in self._pairs_of.get(term, ()))
-        required = terms.intersection(subject_terms(" ".join(_NAME_OR_NUMBER.findall(text))))
-        enough = (pair for pair, count in counts.items() if count >= share * len(terms))
-        return not terms or any(required <= self._pairs[pair] for pair in enough)
 
 
 def label_sources(sources: Sequence[PackedSource], headings: Mapping[str, str]) -> list[str]:

@@ -1,6 +1,7 @@
 """a community -> the context of its report: the elements and child reports that fit; its parts -> its text."""
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count, islice
@@ -20,6 +21,8 @@ from kumihimo.core.records import (
     Report,
 )
 from kumihimo.core.table import Table
+from kumihimo.text.repetition import Repeats
+from kumihimo.text.sentences import split_sentences
 
 ElementOrder = Literal["content", "paper"]
 Element = Entity | Relation | Claim | Report
@@ -84,8 +87,8 @@ def select_report_context(
     about both, unless present, until one does not fit. A community with children, if all elements are too many: the
     reports of its children replace their elements, the largest child first, until it fits.
 
-    But: entities without an inner edge come last; the paper leaves them out. A report that is no shorter than its
-    elements replaces nothing. The first element stays, however long it is. `order`: "content" numbers the selected
+    But: entities without an inner edge come last; the paper leaves them out. A relation that its ends, or a report,
+    tell already is left out. A report that is no shorter than its elements replaces nothing. The first element stays, however long it is. `order`: "content" numbers the selected
     elements by name and text, so that an edge elsewhere does not change the prompt; "paper" numbers them as selected.
     """
     if community.children:
@@ -94,7 +97,7 @@ def select_report_context(
         subgraph = community_subgraph(tables, community.members)
         child_reports, elements = [], list(_ordered_elements(tables, subgraph, subgraph.entities.keys()))
     total = sum(report.elements for report in child_reports) + sum(map(line_tokens, elements))
-    fitting = list(_fit_window(window, [*child_reports, *elements]))
+    fitting = list(_fit_window(window, _without_repeats([*child_reports, *elements])))
     return ReportContext(
         _elements_of_kind(Entity, fitting, order),
         _elements_of_kind(Relation, fitting, order),
@@ -202,6 +205,23 @@ def _substitute_reports(community: Community, tables: ReportTables, window: int)
         if count == len(ranked) or sum(map(line_tokens, [*reports, *elements])) <= window:
             return reports, elements
         count += 1
+
+
+def _without_repeats(elements: Iterable[Element]) -> Iterator[Element]:
+    """Yield the elements without relations that say nothing new.
+
+    Only the reports and the two ends of a relation count. They come before it, wherever it stands.
+    """
+    told: dict[str, Repeats] = defaultdict(Repeats)
+    for element in elements:
+        if isinstance(element, Relation):
+            tellers = [told[id] for id in (element.source, element.target, "")]
+            sentences = (element.text[start:end] for start, end in split_sentences(element.text))
+            if all(any(teller.contain(sentence) for teller in tellers) for sentence in sentences):
+                continue
+        elif not isinstance(element, Claim):
+            told[element.id if isinstance(element, Entity) else ""].add(element.text)
+        yield element
 
 
 def _fit_window(window: int, elements: Iterable[Element]) -> Iterator[Element]:

@@ -107,6 +107,12 @@ def _is_read(community: Community, tables: ReportTables, depth: int, window: int
     )
 
 
+def is_star(context: ReportContext) -> bool:
+    """Return whether all relations have one entity in common."""
+    ends = [{relation.source, relation.target} for relation in context.relations]
+    return len(ends) >= MIN_RAYS and not context.reports and bool(set.intersection(*ends))
+
+
 def keep_report(
     earlier: Report, community: Community, evidence: Evidence, written_with: str, refresh: float
 ) -> Report | None:
@@ -176,6 +182,12 @@ def imported_report(
 
 PROMPT = Path(__file__).with_suffix(".md")
 LANGUAGE_OF_NOTES = "Write in the language of most notes."
+MAX_SOURCES = 5  # of a finding
+MIN_RAYS = 3  # relations of a star
+PARTS_RULE = (
+    "Reports are on parts of the group: say what joins the parts and what matters most in each. Do not tell again what"
+    " is in them."
+)
 CLAIMS_RULE = "Claims are what somebody says: keep who says it, and whether it is true, false or suspected."
 
 _NUMBER = re.compile(r"\d{1,9}")
@@ -251,7 +263,7 @@ def reports(
     """Write the report of a community (GraphRAG, arXiv:2404.16130, section 3.1.5).
 
     But: findings name their sources as numbers within the prompt, which are mapped back to rows; the paper puts them
-    into the prose. A community of few entities, or of one chunk, gets a report by rule from its rows. So does one below
+    into the prose. A community of few entities, of one chunk, or around one hub gets a report by rule. So does one below
     level `depth`, unless the elements of its parent do not fit into `window`. Without a model there are no reports,
     except those of an import, which are taken as they are. A report of the last build stays while nothing that it rests
     on is removed or changed, and at most the share `refresh` of its evidence is new. If the report of a part has
@@ -270,7 +282,8 @@ def reports(
     if not context.entities and not context.reports:
         return None
     complete = partial(_complete, evidence=evidence, tokenizer=tokenizer)
-    if is_slight(community, tables, evidence) or not _is_read(community, tables, depth, window):
+    is_read = _is_read(community, tables, depth, window)
+    if not is_read or is_slight(community, tables, evidence) or is_star(context):
         return complete(rule_reports.build_row_report(community, context))
     size = report_context.describe_size(community, tables, len(evidence))
     try:
@@ -297,7 +310,7 @@ def report_messages(context: ReportContext, size: str, persona: str = "", langua
         language=f"Write in {language.strip()}." if language.strip() else LANGUAGE_OF_NOTES,
         size=size,
         notes=report_context.render_report_context(context),
-        claims=CLAIMS_RULE if context.claims else "",
+        rules="\n".join([PARTS_RULE] * bool(context.reports) + [CLAIMS_RULE] * bool(context.claims)),
     )
 
 
@@ -306,7 +319,7 @@ def _hash_style(fingerprint: str, window: str, order: str, persona: str, languag
     """Return the hash of all that shapes a report, besides its evidence."""
     empty = ReportContext((), (), (), (), 0)
     prompt = [message["content"] for message in report_messages(empty, "", persona, language)]
-    return hash_parts(fingerprint, window, order, *prompt, CLAIMS_RULE, reply_form(Written).instructions)
+    return hash_parts(fingerprint, window, order, *prompt, PARTS_RULE, CLAIMS_RULE, reply_form(Written).instructions)
 
 
 def _to_report(reply: Written, context: ReportContext, level: int) -> Report:
@@ -330,5 +343,5 @@ def _to_report(reply: Written, context: ReportContext, level: int) -> Report:
 
 
 def _cited_rows(numbers: Sequence[int], rows: Sequence[Reference]) -> tuple[Reference, ...]:
-    """Return the rows with these numbers, each once."""
-    return tuple(dict.fromkeys(rows[number - 1] for number in numbers if 1 <= number <= len(rows)))
+    """Return the first five rows with these numbers, each once."""
+    return tuple(dict.fromkeys(rows[number - 1] for number in numbers if 1 <= number <= len(rows)))[:MAX_SOURCES]

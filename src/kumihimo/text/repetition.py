@@ -1,8 +1,15 @@
-"""texts -> the same texts; one that another one contains is left out."""
+"""texts -> which of them, or of their sentences, others repeat."""
 
+import re
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from unicodedata import normalize
 
+from kumihimo.text.sentences import split_blocks, split_sentences
+from kumihimo.text.tokens import subject_terms
+
+_REPEATED_SHARE = 0.8  # of the terms of a sentence in another one, which says it already
+_NAME_OR_NUMBER = re.compile(r"\b(?:[A-Z]\w*|\w*\d\w*)")
 MAX_COMPARED = 500  # of more texts, only equal ones are dropped
 _EDGE_CHARS = " .,;:!?。、，；：！？…\"'“”‘’「」『』()（）"
 
@@ -57,3 +64,42 @@ def contains_phrase(text: str, phrase: str) -> bool:
 def _joins(first: str, second: str) -> bool:
     """Return whether two letters are of one word, in scripts with spaces."""
     return first.isalnum() and second.isalnum() and max(first, second) < "\u3000"
+
+
+def split_block(kind: str, text: str) -> list[str]:
+    """Return the sentences of a block."""
+    return [text] if kind == "row" else [text[start:end] for start, end in split_sentences(text)]
+
+
+class Repeats:
+    """The sentences of earlier sources, by pairs of neighbours.
+
+    >>> repeats = Repeats()
+    >>> repeats.add("Roake built the breakwater. It was finished in 1911, and cost 9,000 crowns.")
+    >>> repeats.contain("Roake built the breakwater in 1911."), repeats.contain("Roake built the breakwater in 1912.")
+    (True, False)
+    """
+
+    def __init__(self) -> None:
+        self._pairs: list[set[str]] = []
+        self._pairs_of: dict[str, set[int]] = defaultdict(set)  # by term
+
+    def add(self, text: str) -> None:
+        for block in split_blocks(text):
+            sentences = split_block(block.kind, text[block.start : block.end])
+            terms = [set(subject_terms(sentence)) for sentence in sentences]
+            for first, second in zip(terms, [*terms[1:], set()], strict=True):
+                for term in first | second:
+                    self._pairs_of[term].add(len(self._pairs))
+                self._pairs.append(first | second)
+
+    def contain(self, text: str, *, share: float = _REPEATED_SHARE) -> bool:
+        """Return whether earlier sentences hold this share of the text's terms.
+
+        Two neighbouring sentences have to hold them, and each name and number.
+        """
+        terms = set(subject_terms(text))
+        counts = Counter(pair for term in terms for pair in self._pairs_of.get(term, ()))
+        required = terms.intersection(subject_terms(" ".join(_NAME_OR_NUMBER.findall(text))))
+        enough = (pair for pair, count in counts.items() if count >= share * len(terms))
+        return not terms or any(required <= self._pairs[pair] for pair in enough)

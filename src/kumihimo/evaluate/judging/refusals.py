@@ -15,7 +15,10 @@ _SOURCES = (
     r"(?:documents?|sources?|context|text|material|passages?|excerpts?|data|information|reports?|articles?|records|"
     r"knowledge (?:base|graph)|search results)"
 )
-_TELL = r"(?:say|tell|mention|state|specify|describe|answer|address|indicate|discuss|explain|cover|contain|include|provide|give)"
+_TELL = (
+    r"(?:say|tell|mention|state|specify|describe|answer|address|indicate|discuss|explain|cover|contain|include|provide|"
+    r"give)"
+)
 _TOLD = r"(?:mentioned|stated|specified|described|answered|addressed|indicated|discussed|explained|covered|known)"
 _ADDITION = (  # between the sources and what they do not say
     r"(?:\d+|\w+ly|also|themselves|itself|provided|given|supplied|retrieved|found|read|available|above|below|here|in|from|on|about|"
