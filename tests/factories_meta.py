@@ -24,7 +24,7 @@ DOCUMENTS = {
     "yachts": ("ships", "Yachts race in June. Yachts carry two sails. A yacht is launched by hand."),
 }
 SETTINGS: dict[str, dict[str, Any]] = {
-    "metadata": {"text_categories": ("tides", "ships", "oats")},
+    "metadata": {"preset": "paper", "text_categories": ("tides", "ships", "oats")},
     "summaries": {"listed": 2},
 }
 

@@ -86,7 +86,11 @@ def test_a_document_without_a_title_is_called_by_its_uri(cache: ResponseCache) -
 def test_the_prompt_is_told_the_settings(cache: ResponseCache) -> None:
     llm, chat = make_llm(cache, REPLY)
     settings = MetadataSettings(
-        document_types="minutes", users_types="clerks", text_categories=("law", "health"), language="Welsh"
+        preset="paper",
+        document_types="minutes",
+        users_types="clerks",
+        text_categories=("law", "health"),
+        language="Welsh",
     )
     with pytest.raises(ItemFailed):
         metadata(document("A {gate}.", title="Of {users_types}"), NO_DESCRIPTIONS, TOKENIZER, llm, extraction=settings)
@@ -99,6 +103,21 @@ def test_the_prompt_is_told_the_settings(cache: ResponseCache) -> None:
     )
     assert expected in system
     assert all(f"{field.question} If not, the list is empty.\n" in system for field in PRESETS["paper"])
+
+
+def test_a_text_has_as_many_pairs_as_its_length_allows(cache: ResponseCache) -> None:
+    pairs = [{"question": f"What is {n}?", "answer": f"It is {n}."} for n in range(99)]
+    for words, most in ((20, 5), (1300, 13)):
+        llm, chat = make_llm(cache, reply(["Tides"], *pairs))
+        source = document(" ".join(["tide"] * words))
+        rows = list(questions(source, NO_DESCRIPTIONS, WordTokenizer(), llm, extraction=TOPIC_ONLY))
+        assert [row.text for row in rows] == [pair["question"] for pair in pairs[:most]]
+        assert f"at most {most} questions" in chat.requests[0][0][0]["content"]
+
+
+def test_the_default_fields_fit_documents_of_any_kind(cache: ResponseCache) -> None:
+    keys = [field.name for field in resolve_fields(MetadataSettings().preset, (), ())]
+    assert keys == ["topic", "event", "place", "person", "organization"]
 
 
 def test_the_prompt_has_the_date_but_no_name_of_a_file(cache: ResponseCache) -> None:

@@ -68,7 +68,7 @@ class Prepared(Town):
 
 def town(folder: Path, **settings: Any) -> Prepared:
     folder.mkdir(exist_ok=True)
-    return Prepared(folder, {"metadata": {"window": 400, **settings}})
+    return Prepared(folder, {"metadata": {"preset": "paper", "window": 400, **settings}})
 
 
 @pytest.fixture

@@ -107,6 +107,7 @@ VALUES: dict[str, dict[str, FencedText]] = {
         "language": "Write questions and answers in Japanese.",
         "title": "組紐",
         "date": "2023-09-28",
+        "most": "5",
         "text": "The {ferry} leaves at nine.",
     },
     "metadata_rest": {"last": "What leaves at nine?"},

@@ -27,6 +27,7 @@ PROMPT = Path(__file__).with_suffix(".md")
 REST_PROMPT = Path(__file__).with_name("metadata_rest.md")
 MAX_OWN_VALUE_CHARS = 200  # a longer value is a text; it is no use in a filter
 MAX_PART_CONTINUATIONS = 3  # of one truncated reply
+_MIN_PAIRS, _TOKENS_PER_PAIR = 5, 100  # questions of a text, at most
 _TOKENIZED_CHARS = 50_000  # characters in one call of the tokenizer
 _LANGUAGE_OF_TEXT = "Write questions and answers in the language of the text."
 
@@ -35,7 +36,7 @@ _LANGUAGE_OF_TEXT = "Write questions and answers in the language of the text."
 class MetadataSettings:
     """Settings of one conversation, which `metadata` and `questions` share."""
 
-    preset: metadata_fields.Preset = "paper"
+    preset: metadata_fields.Preset = "news"
     fields: tuple[str, ...] = ()
     document_types: str = "documents"
     users_types: str = "people who know their subject well"
@@ -134,7 +135,9 @@ def _extract_metadata(
     failure = None
     for text in split_document(document, tokenizer, extraction.window):
         try:
-            parsed.append(_request_reply(llm, part_messages(text=text), fields))
+            most = max(_MIN_PAIRS, len(tokenizer(text)) // _TOKENS_PER_PAIR)
+            part = _request_reply(llm, part_messages(text=text, most=str(most)), fields)
+            parsed.append(part._replace(pairs=part.pairs[:most]))
         except ItemFailed as error:  # keep the results of the other parts
             failure = failure or error
     values = {

@@ -57,7 +57,7 @@ PRESETS = {
                       "The names of these metrics.", 5),
     ),
     "news": (
-        MetadataField("topic", "Does it clearly belong to one or more topics of the news?",
+        MetadataField("topic", "Does it clearly belong to one or more topics?",
                       "The topics that it belongs to.", 3, (CATEGORIES_PLACEHOLDER,)),
         MetadataField("event", "Does it report an event?", "A name of a few words for each event.", 2),
         MetadataField("place", "Does it happen at places that are named?", "The names of these places."),

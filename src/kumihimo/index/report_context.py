@@ -88,8 +88,9 @@ def select_report_context(
     reports of its children replace their elements, the largest child first, until it fits.
 
     But: entities without an inner edge come last; the paper leaves them out. A relation that its ends, or a report,
-    tell already is left out. A report that is no shorter than its elements replaces nothing. The first element stays, however long it is. `order`: "content" numbers the selected
-    elements by name and text, so that an edge elsewhere does not change the prompt; "paper" numbers them as selected.
+    tell already is left out. A report that is no shorter than its elements replaces nothing. The first element stays,
+    however long it is. `order`: "content" numbers the selected elements by name and text, so that an edge elsewhere
+    does not change the prompt; "paper" numbers them as selected.
     """
     if community.children:
         child_reports, elements = _substitute_reports(community, tables, window)
