@@ -403,9 +403,9 @@ def test_every_prompt_can_be_rendered(path: Path) -> None:
 
 # Numbers, settings and texts of the code: whatever else a prompt shows stands between tags.
 TRUSTED = (
-    "about breadth claims comprehensiveness count criterion depth diversity document_types domain "
-    "empowerment fields heading language length most n pairs persona precision recall relations relevancy rules senses size "
-    "specificity types users_types words"
+    "about breadth comprehensiveness count criterion depth diversity document_types domain "
+    "empowerment fields heading language length most n pairs persona precision recall relations relevancy rules senses "
+    "size specificity types users_types words"
 )
 
 

@@ -263,8 +263,8 @@ def reports(
     """Write the report of a community (GraphRAG, arXiv:2404.16130, section 3.1.5).
 
     But: findings name their sources as numbers within the prompt, which are mapped back to rows; the paper puts them
-    into the prose. A community of few entities, of one chunk, or around one hub gets a report by rule. So does one below
-    level `depth`, unless the elements of its parent do not fit into `window`. Without a model there are no reports,
+    into the prose. A community of few entities, of one chunk, or around one hub gets a report by rule. So does one
+    below level `depth`, unless the elements of its parent do not fit into `window`. Without a model there are none,
     except those of an import, which are taken as they are. A report of the last build stays while nothing that it rests
     on is removed or changed, and at most the share `refresh` of its evidence is new. If the report of a part has
     failed, this one waits: until then it is the earlier one, one by rule, or none.
