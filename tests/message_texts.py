@@ -287,7 +287,7 @@ def seen(node: ast.Call) -> list[ast.expr]:
         return shown
     if name in ("Option", "Argument"):
         return [named["help"]] if "help" in named else []
-    if name == "show_rows":
+    if name in ("show_rows", "_show_table"):
         return [named["head"]] if "head" in named else node.args[1:2]
     if name == "show":
         return node.args[1:]

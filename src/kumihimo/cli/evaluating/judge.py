@@ -226,11 +226,11 @@ def _show_bias(bias: BiasReport) -> None:
     head = ("criterion", "flips %", "first wins %", "ties %", "invalid %", "failed %")
     shares = ((row.flips, row.first, row.ties, row.invalid, row.failed) for row in bias.orders)
     percents = ([printing.format_number(share.percent, 1) for share in row] for row in shares)
-    _show_table(head, [(row.criterion, *cells) for row, cells in zip(bias.orders, percents, strict=True)], texts=1)
+    _show_table([(row.criterion, *cells) for row, cells in zip(bias.orders, percents, strict=True)], head=head, texts=1)
     rates = [(row.system, row.criterion, *_format_rate(row.rate)) for row in bias.same]
-    _show_table(("against itself", "criterion", "wins %", "95 %", "questions"), rates, texts=2)
+    _show_table(rates, head=("against itself", "criterion", "wins %", "95 %", "questions"), texts=2)
     lengths = ("a tokens", "b tokens", "a wins %", "at similar length", "questions", "adjusted")
-    _show_table(("criterion", "a", "b", *lengths), [*map(_format_lengths, bias.adjusted)], texts=3)
+    _show_table([*map(_format_lengths, bias.adjusted)], head=("criterion", "a", "b", *lengths), texts=3)
     if bias.lengths:
         longer = ", ".join(f"{row.criterion} {' '.join(_format_rate(row.longer)[:2])}" for row in bias.lengths)
         printing.print_message(f"The longer answer wins, in percent: {longer}.")
@@ -248,7 +248,7 @@ def _show_bias(bias: BiasReport) -> None:
         printing.print_message(f"Alarm: {alarm}.")
 
 
-def _show_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int) -> None:
+def _show_table(rows: Sequence[Sequence[str]], *, head: Sequence[str], texts: int) -> None:
     """Print a table and a blank line, unless it is empty.
 
     texts: the number of its first columns with text.
