@@ -160,16 +160,12 @@ class Kumihimo:
         self,
         *paths: str | Path,
         methods: Sequence[str] = (),
-        sample: int = 0,
         crawl: int = 0,
         progress: Progress | None = None,
         cancel: CancelToken | None = None,
     ) -> Plan:
-        """Estimate the LLM calls and cost of `index`, without building.
-
-        sample: process this many chunks with real calls for a better estimate; the replies stay in the cache.
-        """
-        return plan_paths(self.opened, paths, methods, sample, progress, cancel, crawl)
+        """Estimate the LLM calls and cost of `index`, without building."""
+        return plan_paths(self.opened, paths, methods, progress, cancel, crawl)
 
     def estimate_query_cost(
         self, method: str = "", question: str = "", *, filter: str = "", rights: str = "", **settings: Any

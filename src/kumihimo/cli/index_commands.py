@@ -65,23 +65,20 @@ def plan(
     session: options.Session,
     paths: Paths = None,
     methods: Methods = "",
-    sample: Annotated[int, Option(help="Call the model for this many chunks, for a better estimate.", min=0)] = 0,
     ask: Annotated[
         str, Option(help="Estimate a question by this method instead; the question may follow.", metavar="METHOD")
     ] = "",
     crawl: options.Crawl = 0,
 ) -> None:
     """Estimate model calls and cost of indexing or of a question."""
-    if ask and (methods or sample):
-        raise SettingsError(
-            "--ask estimates a question, --methods and --sample estimate indexing: use one or the other"
-        )
+    if ask and methods:
+        raise SettingsError("--ask estimates a question, --methods estimates indexing: use one or the other")
     with session.open() as kumi, session.progress_bar() as progress:
         if ask:
             estimate = kumi.estimate_query_cost(ask, " ".join(paths or []))
         else:
             names = options.split_names(methods)
-            estimate = kumi.plan(*(paths or []), methods=names, sample=sample, crawl=crawl, progress=progress)
+            estimate = kumi.plan(*(paths or []), methods=names, crawl=crawl, progress=progress)
     session.show(estimate, builds.show_plan)
 
 

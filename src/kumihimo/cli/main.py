@@ -52,7 +52,7 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # heading -
         ),
         index_commands.plan: (
             "kumi plan notes",
-            "kumi plan --methods braid,global,local --sample 20",
+            "kumi plan --methods braid,global,local",
             "kumi plan --ask hyde 'Who mended the breakwater?'",
         ),
         index_commands.watch: ("kumi watch notes", "kumi watch --methods local,global --max-cost 5"),

@@ -64,7 +64,6 @@ def plan_paths(
     index: OpenIndex,
     paths: Sequence[str | Path],
     methods: Sequence[str],
-    sample: int,
     progress: Progress | None,
     cancel: CancelToken | None,
     crawl: int = 0,
@@ -77,7 +76,7 @@ def plan_paths(
     with suppress(RollBack), index.store.write_transaction(cancel=cancel) as db:
         fetched = fetch_sources(index, db, paths, crawl, progress, cancel) if paths else []
         build = prepare_build(index, db, [*absolute, *fetched], methods, index.models.budget(cancel=cancel), progress)
-        plan = replace(plan_build(build, sample), rule_based=build.rule_based)
+        plan = replace(plan_build(build), rule_based=build.rule_based)
         raise RollBack
     if is_new and not index.cache.stats()["replies"]:
         from shutil import rmtree
