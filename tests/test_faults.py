@@ -13,7 +13,6 @@ import pytest
 
 from kumihimo.app.facade import Kumihimo
 from kumihimo.core.errors import ItemFailed, ModelError
-from kumihimo.storage.database import as_database
 from tests.cli_runner import kumi
 from tests.counters import wait_until
 from tests.factories_paid_steps import notes, opened, paid
@@ -37,7 +36,7 @@ def built_items(kumi: Kumihimo) -> tuple[set[str], set[str], set[str]]:
     """Return chunks, chunks with a gist, and gists with a vector."""
     with kumi.snapshot() as snapshot:
         ids = [{r.id for r in snapshot.table(table)} for table in ("chunks", "gists")]
-        vectors = {id for (id,) in as_database(snapshot.db).all("SELECT id FROM vectors_gists")}
+        vectors = {id for (id,) in snapshot.db.all("SELECT id FROM vectors_gists")}
     return ids[0], ids[1], vectors
 
 
@@ -96,7 +95,7 @@ def test_texts_that_cannot_be_embedded_are_listed_and_embedded_by_the_next_run(
     with opened(tmp_path, server, embedding=embedding) as kumi:
         kumi.index(notes(tmp_path / "notes", 24), methods=["naive"])
         with kumi.snapshot() as snapshot:
-            vectors = {id for (id,) in as_database(snapshot.db).all("SELECT id FROM vectors_chunks")}
+            vectors = {id for (id,) in snapshot.db.all("SELECT id FROM vectors_chunks")}
             chunks = {chunk.id for chunk in snapshot.table("chunks")}
         assert chunks - vectors == failed_items(kumi, "vectors_chunks") != set()
     server.configure(faults={})

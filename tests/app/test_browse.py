@@ -14,7 +14,6 @@ from kumihimo.app.browse import browse
 from kumihimo.app.browse.graph_path import find_path
 from kumihimo.core.errors import StepError
 from kumihimo.search.row_listing import Listing
-from kumihimo.storage.database import as_database
 from tests.factories_graph_text import document, entity, id, mention, put, relation
 
 NAMES = {
@@ -119,7 +118,7 @@ def test_pages_make_the_whole_list(snapshot: Snapshot) -> None:
 
 def test_an_unknown_column_is_named(snapshot: Snapshot) -> None:
     with pytest.raises(StepError, match="no column 'nmae'; did you mean 'name'"):
-        list(Listing("nmae").ids(as_database(snapshot.db), snapshot.table("entities")))
+        list(Listing("nmae").ids(snapshot.db, snapshot.table("entities")))
 
 
 def test_an_entity_is_found_by_id_name_or_form(snapshot: Snapshot) -> None:

@@ -263,7 +263,7 @@ def test_a_plan_says_what_will_be_asked(tmp_path: Path, server: FakeServer) -> N
         assert 10 < spent <= 17
         gist, theme = kumi.plan(source, methods=["told"]).estimates
         assert gist.calls == (COUNT - 10, COUNT - 10)
-        assert 7 <= theme.calls[1]
+        assert theme.calls[1] >= 7
         assert server.counts()["requests"] == spent
         built = kumi.index(source, methods=["told"])
     assert built.spent["gists"].calls == COUNT - 10

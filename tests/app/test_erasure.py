@@ -21,7 +21,6 @@ from kumihimo.llm.cached_llm import Chat
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.page import write_graph_page
 from kumihimo.search.stores import load_matrices
-from kumihimo.storage.database import as_database
 from kumihimo.storage.sqlite import store as store_module
 from kumihimo.testing.fake_models import FakeChat
 from tests.cli_runner import kumi as run_kumi
@@ -75,7 +74,7 @@ def kumi(built: Path, tmp_path: Path) -> Iterator[Kumihimo]:
 def secret_vectors(kumi: Kumihimo) -> list[bytes]:
     """Return the stored vectors of all rows that the secret note made."""
     with kumi.snapshot() as snapshot:
-        db = as_database(snapshot.db)
+        db = snapshot.db
         matrices = load_matrices(db, kumi.folder, {})
         rows = {name: db.all(f"SELECT slot, id FROM vectors_{name}") for name in matrices}
         texts = {name: {r.id: r.index_text for r in snapshot.table(name)} for name in rows}

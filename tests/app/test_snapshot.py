@@ -17,7 +17,6 @@ from kumihimo.core.context import Evidence, KeyPoint
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable, SettingsError
 from kumihimo.methods import METHODS
-from kumihimo.storage.database import as_database
 from kumihimo.storage.sqlite.connection import Db
 from kumihimo.text.question import MAX_QUESTION_CHARS, ParsedQuestion
 from tests import factories_office
@@ -143,7 +142,7 @@ def test_a_table_that_is_not_built_yet(tmp_path: Path) -> None:
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
         kumi.index(fill(tmp_path / "notes", FILES), methods=BUILT)
         with kumi.store.write_transaction() as db:
-            as_database(db).run("DROP VIEW chunks")
+            db.run("DROP VIEW chunks")
         with (
             kumi.snapshot() as snapshot,
             pytest.raises(
@@ -157,7 +156,7 @@ def test_a_table_with_columns_of_an_earlier_version_names_the_remedy(tmp_path: P
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
         kumi.index(fill(tmp_path / "notes", FILES))
         with kumi.store.write_transaction() as transaction:
-            as_database(transaction).run("UPDATE steps SET shape = 'other' WHERE step = 'documents'")
+            transaction.run("UPDATE steps SET shape = 'other' WHERE step = 'documents'")
         with pytest.raises(IndexUnavailable, match="an earlier version built the table documents: run `kumi index`"):
             kumi.ask("When does the ferry leave?")
         kumi.index()
@@ -223,7 +222,7 @@ def test_lines_of_a_long_file_are_counted_once(tmp_path: Path) -> None:
         kumi.index(tmp_path / "notes", methods=["bm25"])
         with kumi.snapshot() as snapshot:
             spans = [Span("", "notes/a.txt", n * 9999, n * 9999 + 5, "") for n in range(200)]
-            db = as_database(snapshot.db)
+            db = snapshot.db
             assert isinstance(db, Db)
             with trace_statements(db.connection) as statements:
                 placed = [snapshot.tracer.locate(span).place for span in spans]

@@ -15,7 +15,6 @@ from kumihimo import KumiError, Kumihimo
 from kumihimo.core.errors import SourceError
 from kumihimo.core.task import ProgressEvent
 from kumihimo.index.sources import IndexedSource, add_source_paths
-from kumihimo.storage.database import as_database
 from tests.counters import count_lines
 from tests.fixtures_index import ROOT_READS_ALL, failed, fill, texts, uris
 
@@ -423,7 +422,7 @@ def test_documents_of_another_shape_are_all_read_again(kumi: Kumihimo, notes: Pa
     kumi.index(notes, fill(tmp_path / "other", {"x.txt": "Here, too."}))
     before = texts(kumi)
     with kumi.store.write_transaction() as db:
-        as_database(db).run("UPDATE steps SET shape = shape || ' of another version' WHERE step = 'documents'")
+        db.run("UPDATE steps SET shape = shape || ' of another version' WHERE step = 'documents'")
     kumi.index(notes)
     assert texts(kumi) == before
     assert kumi.status().rows.items() >= {"documents": 4, "chunks": 4}.items()
@@ -433,7 +432,7 @@ def test_documents_of_another_shape_lose_none_whose_source_is_away(kumi: Kumihim
     kumi.index(notes, fill(tmp_path / "other", {"x.txt": "Here, too."}))
     before = texts(kumi)
     with kumi.store.write_transaction() as db:
-        as_database(db).run("UPDATE steps SET shape = shape || ' of another version' WHERE step = 'documents'")
+        db.run("UPDATE steps SET shape = shape || ' of another version' WHERE step = 'documents'")
     notes.rename(tmp_path / "away")
     with pytest.raises(KumiError, match="put it back"):
         kumi.index()

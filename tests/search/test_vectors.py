@@ -15,7 +15,7 @@ from kumihimo.core.table import Table, codec
 from kumihimo.search.protocols import VECTOR_SCALE, encode_vectors
 from kumihimo.search.stores import load_matrices, remove_unused_files
 from kumihimo.search.vectors import CosineSearch
-from kumihimo.storage.database import SqlRows, as_database
+from kumihimo.storage.database import SqlRows
 from kumihimo.testing.fake_models import FakeEmbedder
 from tests.search.factories_search_index import Embed, Note, Notes, Vectors, mixed_texts, vector_notes
 from tests.stores import NEEDS_FILES
@@ -317,7 +317,7 @@ def test_a_file_that_cannot_be_removed_is_left_to_a_later_build(
         patch.setattr(Path, "unlink", refuse)
         index.build({"a": "sea"}, fingerprint="2")
         with index.store.write_transaction() as db:
-            assert [path.name for path in remove_unused_files(as_database(db), tmp_path)] == ["notes-1.i16"]
+            assert [path.name for path in remove_unused_files(db, tmp_path)] == ["notes-1.i16"]
     assert index.ids("sea", 1) == ["a"]
     index.build({"a": "sea"}, fingerprint="2")
     assert "notes-1.i16" not in dict(files(tmp_path))

@@ -21,7 +21,6 @@ from kumihimo.app.upkeep import keys
 from kumihimo.app.upkeep.copy_index import copy_index
 from kumihimo.core.errors import IndexBusy, IndexChanged, IndexUnavailable, SettingsError
 from kumihimo.core.usage import Usage
-from kumihimo.storage.database import as_database
 from kumihimo.storage.place import IndexPlace
 from kumihimo.storage.response_cache import ResponseCache
 from tests.fake_server import FakeServer
@@ -62,7 +61,7 @@ def contents(kumi: Kumihimo, methods: list[str]) -> dict[str, Any]:
     """Return all rows, rankings and citations of an index."""
     found: dict[str, Any] = {}
     with kumi.snapshot() as snapshot:
-        db = as_database(snapshot.db)
+        db = snapshot.db
         for (table,) in db.all("SELECT step FROM steps ORDER BY step"):
             found[table] = [row for page in db.rows(table).pages() for row in page]
         found["failed"] = db.failures()
@@ -173,13 +172,12 @@ def test_a_killed_build_changes_nothing(kumi: Kumihimo, home: Path, place: Index
 def test_a_lost_connection_loses_nothing(kumi: Kumihimo, is_building: bool) -> None:
     before = contents(kumi, ["bm25"])
     open_transaction: Callable[[], Any] = kumi.store.write_transaction if is_building else kumi.store.read_transaction
-    with suppress(IndexUnavailable), open_transaction() as transaction:
-        db = as_database(transaction)
+    with suppress(IndexUnavailable), open_transaction() as db:
         (process,) = db.all("SELECT pg_backend_pid()")[0]
         if is_building:
             db.set_meta("methods", ["none"])
         with kumi.store.read_transaction() as other:
-            as_database(other).all("SELECT pg_terminate_backend(?)", process)
+            other.all("SELECT pg_terminate_backend(?)", process)
         with pytest.raises(IndexUnavailable, match="run the same command again"):
             db.all("SELECT 1")
     assert contents(kumi, ["bm25"]) == before
@@ -208,8 +206,7 @@ def test_a_reply_is_paid_for_once_by_all_processes(place: IndexPlace) -> None:
 
 def test_any_text_is_kept(home: Path, place: IndexPlace) -> None:
     texts = ["a\0b", "\ufdd0 and \ufdd00\0", "🙂 'quoted' \\ %s ?", "港\t\r\n"]
-    with Kumihimo.open(place) as kumi, kumi.store.write_transaction() as transaction:
-        db = as_database(transaction)
+    with Kumihimo.open(place) as kumi, kumi.store.write_transaction() as db:
         text, blob = db.types["TEXT"], db.types["BLOB"]
         db.create_table("notes", f"id {text}, data {blob}")
         db.insert("notes", ("id", "data"), [(each, each.encode()) for each in texts * 20])
@@ -305,7 +302,7 @@ def test_what_is_forgotten_is_in_no_table_statistic_or_file(home: Path, place: I
         kumi.index(home / "notes", methods=["bm25", "naive"])
         kumi.cache.put_many([(b"k" * 16, b"Oswald Zugzwang did.")])
         with kumi.store.write_transaction() as transaction:
-            as_database(transaction).run("ANALYZE")
+            transaction.run("ANALYZE")
         assert traces(place, "zugzwang")
         kumi.remove("notes/diary.md", forget=True)
         assert traces(place, "zugzwang") == []

@@ -13,7 +13,7 @@ from kumihimo.core.wiring import ROOT, FileType
 from kumihimo.readers.documents import has_reader, no_reader_error
 from kumihimo.readers.folder import walk
 from kumihimo.readers.remote.mirror import find_mirrored_uri
-from kumihimo.storage import IndexTransaction
+from kumihimo.storage.database import Database
 
 IMPORTS_FOLDER = "imports"  # in the index folder: a folder for each import
 
@@ -134,13 +134,13 @@ def _create_source(sources: dict[str, IndexedSource], path: Path, index: Path | 
     return name
 
 
-def load_sources(db: IndexTransaction, base: Path) -> dict[str, IndexedSource]:
+def load_sources(db: Database, base: Path) -> dict[str, IndexedSource]:
     """Return the sources of an index; stored paths are relative to `base`."""
     stored = db.meta("sources", {})
     return {name: IndexedSource(name, base / path, tuple(rules)) for name, (path, rules) in stored.items()}
 
 
-def save_sources(db: IndexTransaction, sources: Mapping[str, IndexedSource], base: Path) -> None:
+def save_sources(db: Database, sources: Mapping[str, IndexedSource], base: Path) -> None:
     """Store the sources, with paths relative to `base` where possible."""
 
     def stored_path(path: Path) -> str:
@@ -149,9 +149,7 @@ def save_sources(db: IndexTransaction, sources: Mapping[str, IndexedSource], bas
     db.set_meta("sources", {s.name: [stored_path(s.path), list(s.rules)] for s in sources.values()})
 
 
-def remove_source(
-    db: IndexTransaction, sources: dict[str, IndexedSource], target: str, index: Path | None = None
-) -> set[str]:
+def remove_source(db: Database, sources: dict[str, IndexedSource], target: str, index: Path | None = None) -> set[str]:
     """Remove a source, or exclude a part of one, from `sources`.
 
     Return the names of the sources to scan again. index: the index folder, whose imports have no parts: their rows rest

@@ -1,41 +1,14 @@
-"""tables -> an index on disk: what the packages above may do with it, without SQL and connections."""
+"""tables -> an index on disk: its store, whose transactions are connections to a database."""
 
-from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeVar
+from typing import Protocol
 
 from kumihimo.core.cancel import CancelToken
-from kumihimo.core.table import Rows
-
-T = TypeVar("T")
+from kumihimo.storage.database import Database
 
 
 class StorageError(Exception):
     """A failure of a store without a known remedy, such as a full disk."""
-
-
-class IndexTransaction(Protocol):
-    """One transaction over the tables of an index."""
-
-    def has(self, table: str) -> bool: ...
-    def rows(self, table: str) -> Rows: ...
-    def values(self, table: str, id: str, *columns: str) -> Sequence[Any]: ...  # None for each where there is no row
-    def values_in(self, table: str, ids: Sequence[str], *columns: str) -> list[Any]: ...  # of the rows that exist
-
-    # facts about the index, such as its sources and models
-    def meta(self, name: str, default: Any = None) -> Any: ...
-    def set_meta(self, name: str, value: object) -> None: ...
-    def meta_names(self, *beginnings: str) -> list[str]: ...  # of facts that begin so, sorted
-
-    # the state of the last build
-    def fingerprints(self) -> dict[str, str]: ...  # by step
-    def failures(self) -> tuple[tuple[str, str, str], ...]: ...  # (step, item, error)
-
-    def once_per_build(self, key: Hashable, compute: Callable[[], T]) -> T: ...  # only while reading
-    def check_cancelled(self) -> None: ...
-    def released(self) -> AbstractContextManager[None]: ...  # while a model speaks
-    def documents_with(self, key: str) -> Sequence[tuple[str, Any]]: ...  # (uri, value of this metadata key)
-    def rolled_back(self) -> AbstractContextManager[None]: ...  # undoes every change made inside it
 
 
 class Store(Protocol):
@@ -46,7 +19,7 @@ class Store(Protocol):
     def exists(self) -> bool: ...
     def is_read_only(self) -> bool: ...
     def size(self) -> int: ...  # bytes
-    def read_transaction(self, cancel: CancelToken | None = None) -> AbstractContextManager[IndexTransaction]:
+    def read_transaction(self, cancel: CancelToken | None = None) -> AbstractContextManager[Database]:
         """Open a snapshot of one finished build.
 
         cancel: stops its statements, which raise Cancelled. Raises IndexUnavailable without an index.
@@ -54,7 +27,7 @@ class Store(Protocol):
 
     def write_transaction(
         self, *, wait: bool = False, rebuild: bool = False, cancel: CancelToken | None = None
-    ) -> AbstractContextManager[IndexTransaction]:
+    ) -> AbstractContextManager[Database]:
         """Open the transaction of a build, which readers see when it ends.
 
         wait: for another build; without it, IndexBusy is raised. rebuild: drop what can be built again, also in an

@@ -15,7 +15,6 @@ from typing import Any, ClassVar, TypeVar
 from kumihimo.core.cancel import CancelToken, check_cancelled, locked
 from kumihimo.core.redaction import redact
 from kumihimo.core.table import Codec, Row
-from kumihimo.storage import IndexTransaction
 from kumihimo.storage.session import Connection, Session
 
 T = TypeVar("T")
@@ -194,10 +193,6 @@ class Database(ABC):
         """Return what is wrong with the files; a server checks its own."""
         return []
 
-    def find_wrong_texts(self) -> list[str]:
-        """Return what is wrong with shared texts."""
-        return []
-
     # -- the transaction
 
     def begin(self, cancel: CancelToken | None = None, *, only_reads: bool = False) -> None:
@@ -302,13 +297,6 @@ class Database(ABC):
         entries = [(maker, error and redact(error)) for maker, error in errors]
         self.many("DELETE FROM failed WHERE step = ? AND maker = ?", ((step, maker) for maker, _ in entries))
         self.many("INSERT INTO failed VALUES (?, ?, ?)", ((step, maker, error) for maker, error in entries if error))
-
-
-def as_database(transaction: IndexTransaction) -> Database:
-    """Return the connection of a transaction, for storage and search."""
-    if not isinstance(transaction, Database):
-        raise TypeError(f"this needs a transaction of a store, not {type(transaction).__name__}")
-    return transaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,7 @@ from kumihimo.llm.local_embedder import create_local_embedder, is_local
 from kumihimo.llm.protocols import Vectors
 from kumihimo.llm.telemetry import span
 from kumihimo.search.stores import load_matrices
-from kumihimo.storage import IndexTransaction
-from kumihimo.storage.database import as_database
+from kumihimo.storage.database import Database
 
 T = TypeVar("T")
 MAX_RESTARTS = 2  # of a question, because of other builds
@@ -28,7 +27,7 @@ MAX_REOPENED = 5  # times that a snapshot is opened again, because a build has j
 BuildMethod = Callable[[OpenIndex, str, Progress | None, CancelToken | None], None]
 
 
-def lacking_method(index: OpenIndex, db: IndexTransaction, name: str) -> str:
+def lacking_method(index: OpenIndex, db: Database, name: str) -> str:
     """Return the method to build before a read, or empty.
 
     name: the method, or the table, to read.
@@ -58,7 +57,7 @@ def open_snapshot(
             lacking = "" if is_prepared else lacking_method(index, db, name)
             if not lacking:
                 try:
-                    vectors = load_matrices(as_database(db), index.place.folder, index.files)
+                    vectors = load_matrices(db, index.place.folder, index.files)
                 except FileNotFoundError as error:  # a build has just replaced them: open the new ones
                     missing = error.filename
                     continue

@@ -51,7 +51,6 @@ from kumihimo.search.fulltext import Bm25Search, IndexedWords
 from kumihimo.search.postings import Postings
 from kumihimo.search.protocols import VECTOR_INDEX, KeywordSearch, Matrices, VectorSearch
 from kumihimo.search.vectors import CosineSearch
-from kumihimo.storage.database import as_database
 from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.word_variants import WordIndex, rewrite_question
 
@@ -168,8 +167,7 @@ class Snapshot(VisibleTables):
         """Return the words of the chunks, if they have a full-text index."""
         if not self.db.has("words_chunks_blocks"):
             return None
-        db = as_database(self.db)
-        return IndexedWords(db, self.table("chunks"), Postings(db, "chunks"))
+        return IndexedWords(self.db, self.table("chunks"), Postings(self.db, "chunks"))
 
     def embedder_of(self, table: str) -> str:
         """Return the fingerprint of the model that embedded a table, or empty."""
@@ -177,11 +175,11 @@ class Snapshot(VisibleTables):
 
     def keyword_search(self) -> KeywordSearch:
         """Return the keyword search, for use without a method."""
-        return Bm25Search(as_database(self.db))
+        return Bm25Search(self.db)
 
     def vector_search(self, budget: Budget) -> VectorSearch:
         """Return the vector search, with the embedders of the index."""
-        return CosineSearch(as_database(self.db), partial(self.models.query_embedder, budget), self.matrices)
+        return CosineSearch(self.db, partial(self.models.query_embedder, budget), self.matrices)
 
     def uses_llm(self, signature: Signature) -> bool:
         """Return whether the method may call a chat model."""

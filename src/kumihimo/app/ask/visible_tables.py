@@ -17,8 +17,7 @@ from kumihimo.core.views import ViewMemory, Views
 from kumihimo.core.wiring import ROOT, Catalogue, Port, Step
 from kumihimo.llm.registry import RULES, SET_MODEL_HINT, ModelRegistry
 from kumihimo.methods.shared.ranking import link_entities
-from kumihimo.storage import IndexTransaction
-from kumihimo.storage.database import as_database
+from kumihimo.storage.database import Database
 
 _MAX_NAMES = 3  # things of a question that are described
 
@@ -31,7 +30,7 @@ class VisibleTables:
     document has is unset for `rights`, and an error in `filter`.
     """
 
-    db: IndexTransaction
+    db: Database
     catalogue: Catalogue
     settings: SettingValues
     tokenizer: Tokenizer
@@ -97,7 +96,7 @@ class VisibleTables:
                 f"the index has no table {name} yet: `kumi index --methods {methods}` builds it, "
                 f"and `kumi plan --methods {methods}` says what that costs"
             )
-        if not as_database(self.db).has_columns_of(name, codec(types[name])):
+        if not self.db.has_columns_of(name, codec(types[name])):
             raise IndexUnavailable(f"an earlier version built the table {name}: run `kumi index`")
         return Table(name, codec(types[name]), self.db.rows(name))
 

@@ -15,7 +15,6 @@ from kumihimo.core.spans import Span
 from kumihimo.core.wiring import ROOT
 from kumihimo.generation.quoting.overview import Overview, name_value as name_value, read_overview
 from kumihimo.search.row_listing import Listing, list_rows
-from kumihimo.storage.database import as_database
 from kumihimo.text.name_keys import entity_id, name_key, relation_id
 
 T = TypeVar("T")
@@ -133,7 +132,7 @@ def _is_called(entity: Entity, name: str) -> bool:
 
 def _list(snapshot: Snapshot, name: str, listing: Listing, after: str = "") -> Iterator[R]:
     if snapshot.db.has(name):
-        yield from list_rows(as_database(snapshot.db), snapshot.table(name), listing, after)
+        yield from list_rows(snapshot.db, snapshot.table(name), listing, after)
 
 
 # -- the graph around an entity

@@ -15,7 +15,6 @@ from kumihimo.core.table import Table
 from kumihimo.core.wiring import ROOT
 from kumihimo.search.metadata_filter import replace_metadata
 from kumihimo.search.row_listing import Listing
-from kumihimo.storage.database import as_database
 
 State = Literal["indexed", "partial", "failed"]
 _MAX_REMARKS = 10  # of one document
@@ -123,7 +122,7 @@ class DocumentList:
 
     def _list(self, listing: Listing, after: str) -> Iterator[ListedDocument]:
         table = self.table
-        for id in listing.ids(as_database(self.snapshot.db), table, after):
+        for id in listing.ids(self.snapshot.db, table, after):
             if table.ids(id=id):
                 yield self._read(id)
 

@@ -33,8 +33,7 @@ from kumihimo.readers.documents import ReadingLimits, read_documents
 from kumihimo.search.fulltext import KeywordIndex, SearchIndex, maintain_indexes
 from kumihimo.search.stores import remove_unused_files
 from kumihimo.search.vectors import VectorIndex
-from kumihimo.storage import IndexTransaction
-from kumihimo.storage.database import as_database
+from kumihimo.storage.database import Database
 from kumihimo.storage.ledger import SqlLedger
 
 _GRAPH_METHODS = ("braid", "global", "local")  # the main users of the graph
@@ -49,7 +48,7 @@ class Build:
     llm_steps: the steps that call an LLM; the others work by rule. from_scratch: steps that ignore their previous rows.
     """
 
-    db: IndexTransaction
+    db: Database
     catalogue: Catalogue
     folder: Path
     settings: SettingValues
@@ -79,7 +78,7 @@ class Build:
         rows_before = row_counts(db, catalogue)
         self._remove_unused_files()
         rdf_store.remove_old_stores(self.folder, number := db.meta(rdf_store.BUILD_KEY, 0))
-        ledger = SqlLedger(as_database(db))
+        ledger = SqlLedger(db)
         watch_tables(self.steps, ledger)
         views = self.search_indexes() if with_views else []
         with (
@@ -218,14 +217,14 @@ class Build:
 
     def search_indexes(self) -> list[SearchIndex]:
         """Return the search indexes of the methods."""
-        db, tables = as_database(self.db), self._searched_tables("keyword_search", "words")
+        db, tables = self.db, self._searched_tables("keyword_search", "words")
         return [
             *(KeywordIndex(db, table, codec(self.catalogue.record_types[table])) for table in tables),
             *self.vector_indexes(),
         ]
 
     def vector_indexes(self) -> list[VectorIndex]:
-        db, tables = as_database(self.db), self._searched_tables("vector_search", "vectors")
+        db, tables = self.db, self._searched_tables("vector_search", "vectors")
         kinds = self.catalogue.record_types
         known = [name for name, kind in kinds.items() if "vectors" in kind.SEARCHED_BY]
         for name in self.models.embedding_tables:
@@ -277,7 +276,7 @@ class Build:
         A rebuild leaves them to the next build: readers need them until it is done.
         """
         if not self.rebuild:
-            remove_unused_files(as_database(self.db), self.folder)
+            remove_unused_files(self.db, self.folder)
 
 
 def default_methods(catalogue: Catalogue, models: ModelRegistry) -> list[str]:
@@ -312,7 +311,7 @@ def skipped_methods(catalogue: Catalogue, models: ModelRegistry, methods: Sequen
     )
 
 
-def models_by_scope(db: IndexTransaction, catalogue: Catalogue) -> dict[str, str]:
+def models_by_scope(db: Database, catalogue: Catalogue) -> dict[str, str]:
     """Return the model that made each table, by scope."""
     models: dict[str, str] = db.meta("models", {})
     return {catalogue.scope(name): m for name, m in models.items() if name in catalogue.steps and m != RULES}

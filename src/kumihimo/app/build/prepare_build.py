@@ -27,7 +27,7 @@ from kumihimo.core.task import Progress
 from kumihimo.index.sources import add_source_paths, load_sources, resolve_source_path, save_sources
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.concurrency import acquire_lock, thread_pool
-from kumihimo.storage import IndexTransaction
+from kumihimo.storage.database import Database
 
 log = logging.getLogger("kumihimo")
 WAITING_METHODS = "waiting_methods"  # named for a batch that is under way
@@ -54,7 +54,7 @@ def absolute_paths(index: OpenIndex, paths: Sequence[str | Path], methods: Seque
 
 def prepare_build(
     index: OpenIndex,
-    db: IndexTransaction,
+    db: Database,
     paths: Sequence[Path] = (),
     methods: Sequence[str] = (),
     budget: Budget | None = None,
@@ -101,7 +101,7 @@ def prepare_build(
     )
 
 
-def _require_entries(index: OpenIndex, db: IndexTransaction) -> None:
+def _require_entries(index: OpenIndex, db: Database) -> None:
     """Raise IndexUnavailable if methods or steps of the index are gone."""
     if missing := missing_entries(db, index.catalogue):
         remaining = ",".join(m for m in db.meta("methods") if m not in missing) or DEFAULT_METHOD
@@ -176,7 +176,7 @@ def build_method(
 
 
 def _build_missing(
-    index: OpenIndex, db: IndexTransaction, name: str, progress: Progress | None, cancel: CancelToken | None = None
+    index: OpenIndex, db: Database, name: str, progress: Progress | None, cancel: CancelToken | None = None
 ) -> None:
     """Build the tables that a method lacks, if they cost nothing."""
     missing = missing_tables(db, index.catalogue, name)
@@ -190,7 +190,7 @@ def _build_missing(
 
 def free_build(
     index: OpenIndex,
-    db: IndexTransaction,
+    db: Database,
     name: str,
     missing: Sequence[str],
     progress: Progress | None = None,
@@ -229,7 +229,7 @@ def usable_methods(index: OpenIndex) -> list[str]:
         return [name for name in index.catalogue.methods if _is_usable(index, snapshot.db, name)]
 
 
-def _is_usable(index: OpenIndex, db: IndexTransaction, name: str) -> bool:
+def _is_usable(index: OpenIndex, db: Database, name: str) -> bool:
     signature = index.catalogue.methods[name]
     if "llm" in signature.ports and "llm" not in signature.optional_ports and index.models.chat(name) is None:
         return False

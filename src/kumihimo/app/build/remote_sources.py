@@ -22,7 +22,7 @@ from kumihimo.readers.remote.links import HANDLER
 from kumihimo.readers.remote.mirror import MIRRORS_FOLDER, Mirror, remove_mirrored, remove_unused_mirrors
 from kumihimo.readers.remote.origins import Origin, is_address, local_path, mirror_name, parse_origin
 from kumihimo.readers.remote.web import FetchSettings, WebClient
-from kumihimo.storage import IndexTransaction
+from kumihimo.storage.database import Database
 
 MAX_PAGES = 1_000_000  # of one crawl
 
@@ -39,7 +39,7 @@ def split_addresses(paths: Iterable[str | Path]) -> tuple[list[Origin], list[str
 
 def fetch_sources(
     index: OpenIndex,
-    db: IndexTransaction,
+    db: Database,
     paths: Sequence[str | Path],
     crawl: int = 0,
     progress: Progress | None = None,

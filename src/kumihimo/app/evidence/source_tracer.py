@@ -18,7 +18,7 @@ from kumihimo.core.table import Table
 from kumihimo.core.wiring import ROOT, Catalogue
 from kumihimo.index.chunk_background import document_date, readable_title
 from kumihimo.search.metadata_filter import replace_metadata
-from kumihimo.storage import IndexTransaction
+from kumihimo.storage.database import Database
 from kumihimo.text.sentences import shorten_title
 
 _MAX_TITLE_CHARS = 70
@@ -54,7 +54,7 @@ class DocumentPlaces:
 class SourceTracer:
     """The way back from rows to documents, in one snapshot."""
 
-    db: IndexTransaction
+    db: Database
     catalogue: Catalogue
     table: Callable[[str], Table[Any]]
     documents: dict[str, DocumentPlaces] = field(default_factory=dict)  # by id

@@ -16,7 +16,8 @@ from kumihimo.index import STEPS
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.methods import METHODS
 from kumihimo.readers import READERS
-from kumihimo.storage import IndexTransaction, Store
+from kumihimo.storage import Store
+from kumihimo.storage.database import Database
 from kumihimo.storage.ledger import RESERVED_NAMES
 from kumihimo.text.question import ParsedQuestion
 
@@ -138,13 +139,13 @@ def uses_llm(models: ModelRegistry, signature: Signature) -> bool:
     return "llm" in signature.ports and not optional
 
 
-def missing_entries(db: IndexTransaction, catalogue: Catalogue) -> dict[str, str]:
+def missing_entries(db: Database, catalogue: Catalogue) -> dict[str, str]:
     """Return methods and steps that left the catalogue, with their origin."""
     stored: dict[str, str] = db.meta("origins", {})
     return {name: origin for name, origin in stored.items() if name not in {**catalogue.steps, **catalogue.methods}}
 
 
-def default_method(db: IndexTransaction, catalogue: Catalogue) -> str:
+def default_method(db: Database, catalogue: Catalogue) -> str:
     """Return the method for a search without one.
 
     This is the default, or a method that the index was built for.
@@ -153,7 +154,7 @@ def default_method(db: IndexTransaction, catalogue: Catalogue) -> str:
     return next((name for name in (DEFAULT_METHOD, FALLBACK_METHOD) if name in built), str(built[0]))
 
 
-def searching_method(db: IndexTransaction, catalogue: Catalogue, models: ModelRegistry, method: str) -> str:
+def searching_method(db: Database, catalogue: Catalogue, models: ModelRegistry, method: str) -> str:
     """Return the method for further searches of an answer.
 
     It calls no chat model: the method of the question, the default one or another; empty if the index has none.
@@ -163,9 +164,7 @@ def searching_method(db: IndexTransaction, catalogue: Catalogue, models: ModelRe
     return next((name for name in free if not missing_tables(db, catalogue, name)), "")
 
 
-def answering_method(
-    db: IndexTransaction, catalogue: Catalogue, models: ModelRegistry, question: ParsedQuestion
-) -> str:
+def answering_method(db: Database, catalogue: Catalogue, models: ModelRegistry, question: ParsedQuestion) -> str:
     """Return the method for an answer to a question without one.
 
     With a chat model, a question on many documents is read widely, if the tables for that are there.
@@ -183,7 +182,7 @@ def method_with(catalogue: Catalogue, table: str) -> str:
     return next((name for name, tables in methods if table in catalogue.upstream_steps(tables)), DEFAULT_METHOD)
 
 
-def missing_tables(db: IndexTransaction, catalogue: Catalogue, name: str, *, optional: bool = False) -> list[str]:
+def missing_tables(db: Database, catalogue: Catalogue, name: str, *, optional: bool = False) -> list[str]:
     """Return the tables of a method that are missing or not indexed.
 
     optional: of those that it can do without.
@@ -208,6 +207,6 @@ def without_missing_scopes(store: Store, catalogue: Catalogue, layers: Iterable[
     return [{scope: values for scope, values in layer.items() if scope not in missing} for layer in layers]
 
 
-def row_counts(db: IndexTransaction, catalogue: Catalogue) -> dict[str, int]:
+def row_counts(db: Database, catalogue: Catalogue) -> dict[str, int]:
     """Return the number of rows of each table."""
     return {table: db.rows(table).count() for table in catalogue.record_types if db.has(table)}

@@ -17,7 +17,7 @@ from kumihimo.rdf import store as rdf_store
 from kumihimo.rdf.store import rdf_prefixes
 from kumihimo.search.fulltext import KeywordIndex, stored_indexes
 from kumihimo.search.stores import vector_store
-from kumihimo.storage.database import Database, as_database
+from kumihimo.storage.database import Database
 from kumihimo.storage.ledger import checksum_name, sum_rows
 
 _REPAIR = "`kumi check --repair` makes it again"
@@ -74,10 +74,8 @@ def _find_problems(index: OpenIndex) -> tuple[Problem, ...]:
 def _index_problems(index: OpenIndex) -> list[Problem]:
     path = index.store.location
     try:
-        with index.store.read_transaction() as transaction:
-            db = as_database(transaction)
+        with index.store.read_transaction() as db:
             messages = db.find_damage() or [m for name in _tables(index, db) for m in _table_damage(db, name)]
-            messages = messages or db.find_wrong_texts()
             if messages:  # the search indexes are compared with the tables
                 return [Problem(path, "tables", message, _REBUILD) for message in messages]
             return [problem for name in stored_indexes(db) for problem in _search_problems(index, db, name)]
@@ -168,7 +166,7 @@ def _rebuild_tables(index: OpenIndex, *, consent: bool, wait: bool) -> None:
         for source in load_sources(db, index.base).values():
             source.files()  # raises SourceError
         # A rebuild keeps the communities, to make similar ones.
-        recluster = db.has("communities") and bool(_table_damage(as_database(db), "communities"))
+        recluster = db.has("communities") and bool(_table_damage(db, "communities"))
     budget = index.models.budget()
     index_paths(index, (), (), budget, rebuild=True, recluster=recluster, consent=consent, wait=wait)
     index.store.rewrite(wait=wait)
@@ -178,7 +176,7 @@ def _rebuild_indexes(index: OpenIndex, names: list[str], *, consent: bool, wait:
     """Fill these search indexes again."""
     with index.store.write_transaction(wait=wait) as db:
         for name in names:
-            as_database(db).forget_meta(name)
+            db.forget_meta(name)
         build = replace(prepare_build(index, db, (), (), index.models.budget(), may_be_empty=True), source_names=set())
         calls = plan_build(build).calls[1] if build.models.paid_embedder and not consent else 0
         if calls:

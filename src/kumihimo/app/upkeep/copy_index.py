@@ -18,7 +18,7 @@ from kumihimo.readers.remote.mirror import MIRRORS_FOLDER
 from kumihimo.search.fulltext import KeywordIndex, fill_index, stored_indexes
 from kumihimo.search.stores import load_matrices, vector_reader, vector_store
 from kumihimo.storage.cache_database import CacheDatabase
-from kumihimo.storage.database import Database, as_database
+from kumihimo.storage.database import Database
 from kumihimo.storage.ledger import checksum_name, sum_rows
 from kumihimo.storage.place import IndexPlace
 
@@ -59,7 +59,7 @@ def copy_index(
             raise IndexUnavailable(f"there is an index in {new_place} already: name another folder or schema")
         check_no_batch(old)
         with store.write_transaction() as written:
-            copy = _Copy(old, as_database(read), as_database(written), new_place, progress or ignore_progress)
+            copy = _Copy(old, read, written, new_place, progress or ignore_progress)
             rows = copy.copy_tables()
             copy.copy_facts()
             searched = copy.copy_search_indexes()

@@ -23,7 +23,6 @@ from kumihimo.llm.budget import Budget
 from kumihimo.rdf import store as rdf_store
 from kumihimo.search.stores import remove_unused_files
 from kumihimo.storage.cache_database import CacheDatabase
-from kumihimo.storage.database import as_database
 from kumihimo.storage.ledger import drop_retired_tables
 from kumihimo.storage.sqlite.cache_file import damaged_copy, delete_database
 from kumihimo.text.safe_write import is_link
@@ -94,7 +93,7 @@ def remove_documents(
 
 def _erase_rows(build: Build) -> None:
     """Erase what deleted rows left in the search indexes and retired tables."""
-    drop_retired_tables(as_database(build.db), [step.name for step in build.steps])
+    drop_retired_tables(build.db, [step.name for step in build.steps])
     for index in build.vector_indexes():  # removed words are in no block
         index.erase()
 
@@ -106,7 +105,7 @@ def erase_files(index: OpenIndex, *, wait: bool) -> None:
     """
     index.store.rewrite(wait=wait)  # then no reader of an earlier build is left, who may need other files
     with index.store.write_transaction(wait=wait) as db:
-        if remove_unused_files(as_database(db), index.folder):
+        if remove_unused_files(db, index.folder):
             raise IndexBusy(
                 f"another process uses {index.folder}, so its files still hold what you removed: "
                 "end that process, then run `kumi remove --forget`"

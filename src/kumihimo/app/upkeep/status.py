@@ -12,7 +12,7 @@ from kumihimo.app.opened.catalogue import missing_entries
 from kumihimo.app.opened.open_index import OpenIndex
 from kumihimo.app.opened.results import Status
 from kumihimo.core.wiring import ROOT
-from kumihimo.storage import IndexTransaction
+from kumihimo.storage.database import Database
 
 
 def read_status(index: OpenIndex, *, levels: bool, rights: str = "", modularity: bool = True) -> Status:
@@ -52,7 +52,7 @@ def _read_visible(snapshot: Snapshot, levels: bool, *, modularity: bool) -> Stat
     )
 
 
-def _read_rest(index: OpenIndex, db: IndexTransaction) -> dict[str, Any]:
+def _read_rest(index: OpenIndex, db: Database) -> dict[str, Any]:
     """Return the facts about the whole index, by field."""
     from kumihimo.index.sources import load_sources
 

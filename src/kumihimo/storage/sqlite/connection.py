@@ -126,11 +126,9 @@ class Db(Database):
     # -- damage
 
     def find_damage(self) -> list[str]:
-        """Return what SQLite finds wrong with the pages and their indexes."""
-        return [message for (message,) in self.all("PRAGMA integrity_check") if message != "ok"]
-
-    def find_wrong_texts(self) -> list[str]:
-        return find_wrong_uses(self)
+        """Return what is wrong with the pages, their indexes and shared texts."""
+        pages = [message for (message,) in self.all("PRAGMA integrity_check") if message != "ok"]
+        return pages or find_wrong_uses(self)
 
     # -- the transaction
 
