@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +27,6 @@ from kumihimo.storage.sqlite import database_file
 from tests.factories_paid_steps import install, notes, opened, paid
 from tests.fake_clock import FakeClock, clock as clock
 from tests.fake_server import FakeServer
-from tests.fixtures_index import tables
 from tests.stores import NEEDS_FILES
 from tests.toy_steps import Gist
 
@@ -87,22 +84,6 @@ def test_building_again_and_anew_asks_nothing(tmp_path: Path, server: FakeServer
         built = kumi.index(source, methods=["told"])
     assert server.counts()["requests"] == before
     assert built.saved["gists"].calls == COUNT
-
-
-@NEEDS_FILES
-def test_a_rebuild_uses_the_replies_of_version_0_1(tmp_path: Path, server: FakeServer) -> None:
-    source = notes(tmp_path / "notes", COUNT)
-    with opened(tmp_path, server) as kumi:
-        kumi.index(source, methods=["told"])
-        before = tables(kumi)
-    (tmp_path / ".kumi" / "cache.db").rename(tmp_path / ".kumi" / "memo.db")
-    with closing(sqlite3.connect(tmp_path / ".kumi" / "index.db")) as db:
-        db.execute("PRAGMA user_version = 1")
-    requests = server.counts()["requests"]
-    with opened(tmp_path, server) as kumi:
-        kumi.index(rebuild=True)
-        assert (server.counts()["requests"], tables(kumi)) == (requests, before)
-    assert not (tmp_path / ".kumi" / "memo.db").exists()
 
 
 @NEEDS_FILES

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from kumihimo.app.evidence.explanations import describe_passage, describe_reason, explain_context, find_phrases
+from kumihimo.app.evidence.explanations import describe_reason, explain_context, find_phrases
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Document
 from kumihimo.core.spans import Explanation, Reason, Span
@@ -92,8 +92,6 @@ def test_a_linked_passage_has_a_name(linked: Reason, words: str, alone: str) -> 
     found = tuple(find_phrases("Where is the bar?", LETTER))
     assert describe_reason(replace(linked, phrases=found)) == f"says “bar”{words}"
     assert describe_reason(linked) == (alone or words.removeprefix("; "))
-    expected = (alone or words.removeprefix("; ")).replace(describe_passage(linked), "HERE")
-    assert describe_reason(linked, "HERE") == expected
 
 
 # -- what to show of evidence

@@ -103,8 +103,8 @@ def test_all_requests_of_a_day_share_a_budget(keys: IndexKeys) -> None:
     assert keys.budget(key) is budget
     assert keys.budget(other) is not budget
     spend(budget, Usage(1, 5000, completion_tokens=4000))
-    assert keys.usage_today(key.id).tokens == 9000
-    assert keys.usage_today(other.id).tokens == 0
+    assert keys.store.usage(key.id, keys.today()).tokens == 9000
+    assert keys.store.usage(other.id, keys.today()).tokens == 0
     with (
         pytest.raises(BudgetExceeded, match=r"may need [0-9,]+ tokens, and the key has 1,000 left today"),
         budget.reserve(Account("answer", "m", Prices()), 4),
@@ -118,7 +118,7 @@ def test_the_next_day_has_a_new_budget(keys: IndexKeys) -> None:
     spend(first, Usage(1, 100))
     keys.today = lambda: "2026-05-02"
     assert keys.budget(key).total.tokens == 0
-    assert keys.usage_today(key.id) == Usage()
+    assert keys.store.usage(key.id, keys.today()) == Usage()
 
 
 def test_a_new_server_knows_what_was_used_today(keys: IndexKeys) -> None:
@@ -143,7 +143,7 @@ def test_a_request_that_cannot_be_recorded_is_not_charged(keys: IndexKeys, monke
         patch.setattr(cache, "_write_batch", fail)
         with pytest.raises(IndexUnavailable, match="full"):
             spend(keys.budget(key), Usage(1, 60))
-    assert keys.usage_today(key.id) == Usage()
+    assert keys.store.usage(key.id, keys.today()) == Usage()
     assert all(entry.usage.calls == 0 for entry in cache.usage())
 
 

@@ -8,11 +8,11 @@ from threading import Barrier, Event, Lock, Semaphore
 
 import pytest
 
-from kumihimo.core.cancel import CancelToken
+from kumihimo.core.cancel import CancelToken, locked
 from kumihimo.core.errors import Cancelled, ItemFailed
 from kumihimo.core.task import Job, StepResult
 from kumihimo.llm import concurrency
-from kumihimo.llm.concurrency import acquire_lock, thread_pool
+from kumihimo.llm.concurrency import thread_pool
 from kumihimo.llm.protocols import Prices
 from tests.counters import wait_until
 
@@ -138,8 +138,8 @@ def test_cached_tokens_have_their_own_price() -> None:
 def test_a_token_ends_the_wait_for_a_lock() -> None:
     lock, token = Lock(), CancelToken()
     token.cancel()
-    with lock, pytest.raises(Cancelled), acquire_lock(lock, token):
+    with lock, pytest.raises(Cancelled), locked(lock, token.check):
         pass
-    with acquire_lock(lock, token), acquire_lock(Semaphore(), None):
+    with locked(lock, token.check), locked(Semaphore(), None):
         assert lock.locked()
     assert not lock.locked()

@@ -63,7 +63,7 @@ class Served:
     def charged(self) -> Usage:
         key = self.keys.find(token_digest(self.key))
         assert key
-        return self.keys.usage_today(key.id)
+        return self.keys.store.usage(key.id, self.keys.today())
 
     def reported(self) -> int:
         """The tokens that the model server has reported."""

@@ -126,23 +126,11 @@ def import_(
     raise Exit(1 if imported.built.failed else 0)
 
 
-def _labels() -> dict[str, str]:
-    """Return the names of the tables that a store fills."""
-    return {
-        "documents": translate("documents"),
-        "chunks": translate("text units"),
-        "entities": translate("entities"),
-        "relations": translate("relations"),
-        "claims": translate("claims"),
-        "communities": translate("communities"),
-        "reports": translate("reports"),
-    }
-
-
 def show_imported(imported: Imported) -> None:
     """Print the rows of both stores, and what was not kept."""
-    built, labels = imported.built, _labels()
-    rows = [(labels[table], f"{count:,}", f"{built.rows.get(table, 0):,}") for table, count in imported.counts.items()]
+    built, counts = imported.built, imported.counts
+    names = {table: translate("text units" if table == "chunks" else table) for table in counts}
+    rows = [(names[table], f"{count:,}", f"{built.rows.get(table, 0):,}") for table, count in counts.items()]
     printing.print_message(f"Imported as the source {imported.name}:")
     printing.show_rows(rows, ("", translate("in the store"), translate("in the index now")), numeric=(1, 2))
     if imported.notes:

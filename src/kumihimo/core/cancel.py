@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Event, Lock, RLock
-from time import monotonic
+from threading import Event, Lock, RLock, Semaphore, Timer
+from weakref import finalize, ref
 
 from kumihimo.core.errors import Cancelled
 
-_SECONDS_BETWEEN_LOOKS = 0.05  # while a thread waits for a lock
+POLL_SECONDS = 0.05  # between two looks at a token, where a wait cannot be woken
 
 
 class CancelToken:
@@ -25,17 +25,18 @@ class CancelToken:
 
     def __init__(self, seconds: float | None = None) -> None:
         self.reason = ""
-        self._ends_at = None if seconds is None else monotonic() + seconds
-        self._seconds = seconds
         self._cancelled = Event()
         self._callbacks: dict[object, Callable[[], None]] = {}
         self._lock = Lock()
+        if seconds is not None:
+            timer = Timer(seconds, _end_time, [ref(self), seconds])
+            timer.daemon = True
+            timer.start()
+            finalize(self, timer.cancel)
 
     @property
     def is_cancelled(self) -> bool:
         """Return whether the command is to stop."""
-        if self._ends_at is not None and monotonic() >= self._ends_at:
-            self.cancel(f"it took longer than {self._seconds:g} s: ask for less, or raise the time limit")
         return self._cancelled.is_set()
 
     def cancel(self, reason: str = "") -> None:
@@ -50,11 +51,6 @@ class CancelToken:
         for callback in callbacks:
             callback()
 
-    @property
-    def seconds_left(self) -> float | None:
-        """Return the seconds until the deadline; None without one."""
-        return None if self._ends_at is None else max(0.0, self._ends_at - monotonic())
-
     def check(self) -> None:
         """Raise Cancelled if the command is to stop."""
         if self.is_cancelled:
@@ -62,9 +58,7 @@ class CancelToken:
 
     def wait(self, seconds: float) -> bool:
         """Wait for some seconds; return True as soon as cancelled."""
-        left = self.seconds_left
-        self._cancelled.wait(seconds if left is None else min(seconds, left))
-        return self.is_cancelled
+        return self._cancelled.wait(seconds)
 
     def on_cancel(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Run a function when the command is cancelled.
@@ -84,11 +78,18 @@ class CancelToken:
             self._callbacks.pop(key, None)
 
 
+def _end_time(token: "ref[CancelToken]", seconds: float) -> None:
+    """Cancel a token that somebody still has."""
+    if cancel := token():
+        cancel.cancel(f"it took longer than {seconds:g} s: ask for less, or raise the time limit")
+
+
 @contextmanager
-def locked(lock: RLock, check: Callable[[], None]) -> Iterator[None]:
-    """Hold a lock; `check` may end the wait for it."""
-    while not lock.acquire(timeout=_SECONDS_BETWEEN_LOOKS):
-        check()
+def locked(lock: "Lock | RLock | Semaphore", check: Callable[[], None] | None) -> Iterator[None]:
+    """Hold a lock; `check`, if there is one, may end the wait for it."""
+    while not (lock.acquire(timeout=POLL_SECONDS) if check else lock.acquire()):
+        if check:
+            check()
     try:
         yield
     finally:

@@ -27,7 +27,7 @@ def code_fingerprint(function: Callable[..., Any], services: tuple[str, ...] = (
     or not, their prompts and data files, and the versions of the libraries that they import. The standard library does
     not count; the version of Unicode does. services: rooms that the function only uses as a service, such as a store.
     """
-    modules, libraries = _reach(function.__module__, services)
+    modules, libraries = reach_modules(function.__module__, services)
     contents = [content for module in sorted(modules) for content in _module_contents(module)]
     if _source_file(function.__module__) is None:  # typed at a prompt or in a notebook
         contents.append(function.__code__.co_code.hex())
@@ -35,12 +35,7 @@ def code_fingerprint(function: Callable[..., Any], services: tuple[str, ...] = (
     return hash_parts(unidata_version, *versions, *contents)
 
 
-def reached_modules(function: Callable[..., Any], services: tuple[str, ...] = ()) -> set[str]:
-    """Return the names of the modules behind `code_fingerprint`."""
-    return _reach(function.__module__, services)[0]
-
-
-def _reach(start: str, services: tuple[str, ...]) -> tuple[set[str], set[str]]:
+def reach_modules(start: str, services: tuple[str, ...] = ()) -> tuple[set[str], set[str]]:
     """Return the modules and the libraries that a module reaches."""
     start_root = start.partition(".")[0]
     roots = {start_root, __name__.partition(".")[0]}

@@ -14,13 +14,12 @@ A_contra = TypeVar("A_contra", contravariant=True)
 B_co = TypeVar("B_co", covariant=True)
 
 
-class WorkerContext(Protocol):
+@dataclass(frozen=True, slots=True)
+class WorkerContext:
     """The steps, readers and ports of a worker. The ports ask no server."""
 
-    @property
-    def catalogue(self) -> Catalogue: ...
-    @property
-    def ports(self) -> Mapping[str, Port]: ...
+    catalogue: Catalogue
+    ports: Mapping[str, Port]
 
 
 class WorkSpec(Protocol[A_contra, B_co]):

@@ -13,10 +13,9 @@ from threading import Condition
 from time import monotonic
 from typing import Protocol
 
-from kumihimo.core.cancel import CancelToken, check_cancelled
+from kumihimo.core.cancel import POLL_SECONDS, CancelToken, check_cancelled
 from kumihimo.core.errors import BudgetExceeded
 from kumihimo.core.usage import Usage
-from kumihimo.llm.concurrency import POLL_SECONDS
 from kumihimo.llm.protocols import FailedTry, Prices, Q, R
 from kumihimo.llm.telemetry import model_span, usage_attributes
 from kumihimo.storage.response_cache import ResponseCache

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from queue import SimpleQueue
-from threading import Event, Lock, Semaphore, Thread
+from threading import Event, Thread
 from typing import TypeVar
 
 from kumihimo.core.cancel import CancelToken, check_cancelled
@@ -18,7 +17,6 @@ from kumihimo.llm.protocols import TokenCallback
 
 A = TypeVar("A")
 B = TypeVar("B")
-POLL_SECONDS = 0.05  # between two looks at a token, where a wait cannot be woken
 
 
 def map_concurrent(call: Callable[[A], B], jobs: Iterable[A], workers: int) -> Iterator[B]:
@@ -102,23 +100,12 @@ def run_cancellable(call: Callable[[], A], cancel: CancelToken | None) -> A:
     forget = cancel.on_cancel(has_news.set)
     try:
         Thread(target=copy_context().run, args=(run,), name="kumihimo-request", daemon=True).start()
-        has_news.wait(cancel.seconds_left)
+        has_news.wait()
     finally:
         forget()
     if not outcome.done():
         cancel.check()
     return outcome.result()
-
-
-@contextmanager
-def acquire_lock(lock: Lock | Semaphore, cancel: CancelToken | None) -> Iterator[None]:
-    """Hold a lock; a token ends the wait for it."""
-    while not (lock.acquire() if cancel is None else lock.acquire(timeout=POLL_SECONDS)):
-        check_cancelled(cancel)
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def thread_pool(workers: int) -> Pool:

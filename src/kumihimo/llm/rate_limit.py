@@ -5,9 +5,8 @@ from contextlib import contextmanager
 from threading import Event, Lock, Semaphore
 from time import monotonic
 
-from kumihimo.core.cancel import CancelToken
+from kumihimo.core.cancel import POLL_SECONDS, CancelToken, locked
 from kumihimo.core.errors import Cancelled
-from kumihimo.llm.concurrency import POLL_SECONDS, acquire_lock
 from kumihimo.llm.protocols import Q, R
 from kumihimo.storage.request_times import QueueTimes, Times
 
@@ -92,7 +91,7 @@ def rate_limited(send: Callable[[Q], R], limiter: RateLimiter, cancel: CancelTok
     def wait_and_send(request: Q) -> R:
         guessed_tokens = request.size // 4
         limiter.wait(guessed_tokens, cancel)
-        with acquire_lock(limiter.slots, cancel):
+        with locked(limiter.slots, cancel.check if cancel else None):
             reply = send(request)
         limiter.correct(guessed_tokens, reply.usage.tokens)
         return reply

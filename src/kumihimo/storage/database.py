@@ -4,6 +4,7 @@ SQL has `?` for each value. A table is named by `Database.relation`, for a store
 """
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -342,3 +343,12 @@ class SqlRows:
 
     def count(self) -> int:
         return int(self.db.all(f"SELECT count(*) FROM {self.db.relation(self.table)}")[0][0])
+
+
+def like_pattern(text: str) -> str:
+    """Return the LIKE pattern of a part, with `!` before its signs.
+
+    >>> like_pattern("5% off!")
+    '%5!% off!!%'
+    """
+    return "%" + re.sub("[!%_]", lambda sign: "!" + sign[0], text) + "%"

@@ -20,10 +20,9 @@ class Connection(Protocol):
 
     @property
     def interrupted(self) -> type[Exception]: ...
-    def begin(self, cancel: CancelToken | None) -> None: ...
+    def begin(self) -> None: ...
     def commit(self) -> None: ...
     def interrupt(self) -> None: ...  # from another thread
-    def stop_clock(self) -> None: ...  # no deadline interrupts any more
     def note_build(self) -> None: ...
     def has_other_build(self) -> bool: ...  # than the one that was noted
 
@@ -51,7 +50,7 @@ class Session:
         """Open the transaction."""
         if self.cancel:
             self._forget_token = self.cancel.on_cancel(self._interrupt)
-        self.connection.begin(self.cancel)
+        self.connection.begin()
         self.is_open = True
 
     def run(self, statement: Callable[[], T]) -> T:
@@ -109,8 +108,6 @@ class Session:
         self._forget_token()
         with self._interrupt_lock:  # from here on the connection may serve another command
             self.is_over = True
-        if self.cancel:
-            self.connection.stop_clock()
 
     def _interrupt(self) -> None:
         with self._interrupt_lock:
@@ -126,7 +123,7 @@ class Session:
 
     def _resume(self) -> None:
         """Open the transaction again. Raise IndexChanged if the index changed."""
-        self.connection.begin(self.cancel)
+        self.connection.begin()
         self.is_open = True
         if self.connection.has_other_build():
             raise IndexChanged("another build has ended in the middle of the question: ask again")

@@ -106,21 +106,6 @@ def is_cjk(name: str) -> bool:
     return bool(_CJK.search(name))
 
 
-def is_abbreviation(shorter: str, longer: str) -> bool:
-    """Return whether a name is made of letters of a longer one.
-
-    They are in order, from the first. A name that stands in the longer one is a part of it, not an abbreviation.
-
-    >>> is_abbreviation("日銀", "日本銀行"), is_abbreviation("日本", "日本銀行")
-    (True, False)
-    >>> is_abbreviation("usa", "united states")
-    True
-    """
-    letters = iter(longer)
-    in_order = all(letter in letters for letter in shorter)
-    return len(shorter) > 1 and shorter[0] == longer[0] and in_order and shorter not in longer
-
-
 def name_similarity(one: str, other: str, people: bool = False) -> tuple[float, str]:
     """Return the similarity of folded keys, 0 to 1, and its reason.
 

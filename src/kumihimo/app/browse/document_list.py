@@ -85,6 +85,8 @@ def unread_parts(snapshot: Snapshot, uri: str, reasons: object) -> list[str]:
 
 def partial_documents(snapshot: Snapshot) -> dict[str, list[str]]:
     """Return the documents read in part, by uri, with the reasons."""
+    if not snapshot.db.has(ROOT):
+        return {}
     visible, notes = snapshot.table(ROOT), snapshot.db.documents_with(NOT_READ)
     partial = {uri: unread_parts(snapshot, uri, reasons) for uri, reasons in notes}
     return {uri: reasons for uri, reasons in partial.items() if reasons and visible.ids(id=hash_parts(uri))}

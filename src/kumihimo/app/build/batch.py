@@ -86,12 +86,6 @@ def build_or_wait(
         return _with_batch(run_and_save(index, offline if batch else build), collected, state)
 
 
-def count_batches(index: OpenIndex) -> int:
-    """Return how many batches of this cache are not collected."""
-    with closing(BatchLog(index.place.open_cache())) as log:
-        return len(log.batches())
-
-
 def count_waiting(index: OpenIndex) -> int:
     """Return how many requests wait in batches of this cache."""
     with closing(BatchLog(index.place.open_cache())) as log:
@@ -210,6 +204,10 @@ class _CollectedRequest:
     chat: Chat
     request: ChatRequest
 
+    @property
+    def openai(self) -> OpenAIChat:
+        return require_batch_chat(self.scope, self.chat)
+
 
 @dataclass
 class BatchRequests:
@@ -271,13 +269,13 @@ class _Submission:
         allowed = self._within_caps()
         groups: dict[str, dict[bytes, _CollectedRequest]] = {}
         for key, each in allowed.items():
-            chat = require_batch_chat(each.scope, each.chat)
+            chat = each.openai
             name = repr((chat.server.display_url, chat.model, chat.batch_prices))
             groups.setdefault(name, {})[key] = each
         jobs: list[Job] = []
         submitted: dict[bytes, _CollectedRequest] = {}
         for group in groups.values():
-            lines = ((key, request_line(key, _openai(each), each.request)) for key, each in group.items())
+            lines = ((key, request_line(key, each.openai, each.request)) for key, each in group.items())
             for part in split_job(lines):
                 check_cancelled(self.build.budget.cancel)
                 job, keys = self._submit_part(group, part)
@@ -300,7 +298,7 @@ class _Submission:
 
         Other processes may have some of the keys.
         """
-        name, chat = uuid4().hex, _openai(group[next(iter(part))])
+        name, chat = uuid4().hex, group[next(iter(part))].openai
         prices = (chat.batch_prices.prompt, chat.batch_prices.cached, chat.batch_prices.completion)
         batch = LoggedBatch(name, chat.server.display_url, self.wave, prices)
         with self.log.claim([name.encode(), *part]) as claimed:
@@ -336,7 +334,7 @@ class _Submission:
             usage = past.get(each.scope)
             reply = usage.completion_tokens // usage.calls if usage else Account("", "", Prices()).reply
             prompt = sum(len(self.build.tokenizer(message["content"])) for message in each.request.messages)
-            prices = require_batch_chat(each.scope, each.chat).batch_prices
+            prices = each.openai.batch_prices
             total += Usage(1, prompt, 0, reply, prices.cost(prompt, 0, reply))
             if caps.reached_by(total, over=True):
                 break
@@ -347,15 +345,11 @@ class _Submission:
         """Return the estimated cost of the requests, by step."""
         tallies: dict[str, RequestTally] = {}
         for each in submitted:
-            prices = _openai(each).batch_prices
-            tally = tallies.setdefault(each.scope, RequestTally(each.chat.fingerprint, prices, each.chat.workers))
+            chat = each.openai
+            tally = tallies.setdefault(each.scope, RequestTally(chat.fingerprint, chat.batch_prices, chat.workers))
             tally.add_request([message["content"] for message in each.request.messages], self.build.tokenizer)
         past = self.build.models.cache().usage()
         return tuple(PlanEstimator(tallies, past=usage_history(past, tallies), spent=past).estimates())
-
-
-def _openai(each: _CollectedRequest) -> OpenAIChat:
-    return require_batch_chat(each.scope, each.chat)
 
 
 def _describe_job(job: Job) -> tuple[str, str, int, int]:

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from kumihimo.app.build.batch import build_or_wait, count_batches
+from kumihimo.app.build.batch import build_or_wait, count_waiting
 from kumihimo.app.build.build import skipped_methods
 from kumihimo.app.build.build_cost import plan_build, require_consent
 from kumihimo.app.build.prepare_build import RollBack, absolute_paths, prepare_build, run_and_save
@@ -15,7 +15,6 @@ from kumihimo.app.opened.results import Built, Consent, Plan
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.task import Progress
 from kumihimo.llm.budget import Budget
-from kumihimo.storage.sqlite.cache_file import CacheFile, adopt_old_cache
 
 
 def index_paths(
@@ -40,8 +39,6 @@ def index_paths(
     fetch: also ask for what is not on this machine. Other parameters: as for `Kumihimo.index`.
     """
     absolute = absolute_paths(index, paths, methods)
-    if rebuild and isinstance(index.cache.database, CacheFile):
-        adopt_old_cache(index.cache.database.path)
     with index.store.write_transaction(wait=wait, rebuild=rebuild, cancel=budget.cancel) as db:
         fetched = fetch_sources(index, db, paths, crawl, progress, budget.cancel) if fetch else []
         build = prepare_build(index, db, [*absolute, *fetched], methods, budget, progress, reread=reread, batch=batch)
@@ -49,7 +46,7 @@ def index_paths(
         build = replace(build, from_scratch=from_scratch, rebuild=rebuild)
         for source in build.sources.values() if rebuild else ():
             source.files()  # raises SourceError before anything is lost
-        if batch or count_batches(index):
+        if batch or count_waiting(index):
             built = build_or_wait(index, build, consent, rebuild=rebuild, batch=batch)
         else:
             require_consent(build, consent, rebuild=rebuild)

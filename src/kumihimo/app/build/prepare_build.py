@@ -19,14 +19,14 @@ from kumihimo.app.opened.catalogue import (
 from kumihimo.app.opened.open_index import OpenIndex
 from kumihimo.app.opened.results import Built
 from kumihimo.app.settings.settings_registry import BuildingSettings
-from kumihimo.core.cancel import CancelToken
+from kumihimo.core.cancel import CancelToken, locked
 from kumihimo.core.engine import fingerprints
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, SourceError
 from kumihimo.core.executors import BuildExecutor, inline
 from kumihimo.core.task import Progress
 from kumihimo.index.sources import add_source_paths, load_sources, resolve_source_path, save_sources
 from kumihimo.llm.budget import Budget
-from kumihimo.llm.concurrency import acquire_lock, thread_pool
+from kumihimo.llm.concurrency import thread_pool
 from kumihimo.storage.database import Database
 
 log = logging.getLogger("kumihimo")
@@ -156,7 +156,10 @@ def build_method(
         return
     for attempt in range(MAX_WAITS):
         try:
-            with acquire_lock(index.build_lock, cancel), index.store.write_transaction(cancel=cancel) as db:
+            with (
+                locked(index.build_lock, cancel.check if cancel else None),
+                index.store.write_transaction(cancel=cancel) as db,
+            ):
                 _build_missing(index, db, name, progress, cancel)
             return
         except IndexBusy:

@@ -2,7 +2,7 @@
 
 import pickle
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from kumihimo.app.opened.catalogue import installed_catalogue
 from kumihimo.connections import join_ray, load_ray
 from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import Cancelled, StepError
-from kumihimo.core.executors import BuildExecutor, WorkSpec
-from kumihimo.core.wiring import Catalogue, Port
+from kumihimo.core.executors import BuildExecutor, WorkerContext, WorkSpec
+from kumihimo.core.wiring import Port
 from kumihimo.llm.local_embedder import LocalTokenizer
 
 B = TypeVar("B")
@@ -108,20 +108,12 @@ class RayExecutor(BuildExecutor):
             self._ray.shutdown()
 
 
-@dataclass(frozen=True, slots=True)
-class RayWorker:
-    """The steps, readers and ports of a worker."""
-
-    catalogue: Catalogue
-    ports: Mapping[str, Port]
-
-
 @cache
-def _open_worker() -> RayWorker:
+def _open_worker() -> WorkerContext:
     """Return the context of this worker: no index is opened."""
     catalogue = installed_catalogue()
     ports: dict[str, Port] = {"tokenizer": LocalTokenizer()}
-    return RayWorker(catalogue, ports | ({"recognizer": catalogue.recognizer} if catalogue.recognizer else {}))
+    return WorkerContext(catalogue, ports | ({"recognizer": catalogue.recognizer} if catalogue.recognizer else {}))
 
 
 @lru_cache(maxsize=8)

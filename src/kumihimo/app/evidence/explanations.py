@@ -122,29 +122,19 @@ _NO_WORDS_TEXT = "has no word of the question; it may say it in other words"
 _VERBATIM_TEXT = "is typical of one part of the documents"
 
 
-def describe_passage(reason: Reason) -> str:
-    """Return how a sentence refers to the linked passage."""
-    subject = reason.subject
-    return translate(f"passage {reason.rank} on {subject}" if reason.rank else f"a passage on {subject}")
-
-
-def _describe_link(reason: Reason, passage: str) -> str:
-    """Return the link as a clause; empty without one.
-
-    passage: replaces the default reference.
-    """
+def _describe_link(reason: Reason) -> str:
+    """Return the link as a clause; empty without one."""
     if not reason.linked:
         return ""
-    same, passage = name_key(reason.name) == name_key(reason.subject), passage or describe_passage(reason)
+    same, subject = name_key(reason.name) == name_key(reason.subject), reason.subject
+    passage = translate(f"passage {reason.rank} on {subject}" if reason.rank else f"a passage on {subject}")
     if not reason.continues:
         return translate(f"mentions {reason.name}, as does {passage}")
     return translate(f"continues {passage}" if same else f"continues {passage} through {reason.name}")
 
 
-def describe_reason(reason: Reason, passage: str = "") -> str:
+def describe_reason(reason: Reason) -> str:
     """Return a reason as a sentence.
-
-    passage: replaces the reference to the linked passage.
 
     >>> from kumihimo.core.spans import Span
     >>> phrases = tuple(find_phrases("Did Kerrow cross the bar?", "Kerrow went over the bar."))
@@ -152,7 +142,7 @@ def describe_reason(reason: Reason, passage: str = "") -> str:
     >>> describe_reason(Reason(phrases, subject="Tidal gates", **link))
     'names Kerrow near “bar”; continues passage 2 on Tidal gates through Sabine Orrell'
     """
-    terms, link = reason.document_terms, _describe_link(reason, passage)
+    terms, link = reason.document_terms, _describe_link(reason)
     named = frozenset(subject_terms(" ".join(terms)))
     phrases = [p for p in reason.phrases if not (p.terms <= named or (p.is_name and p.terms & named))]
     clauses = [
@@ -216,7 +206,8 @@ def explain_context(tracer: SourceTracer, question: str, context: Context) -> Co
     ranks = {item.reference: rank for rank, item in enumerate(context, 1)}
     items: list[Evidence] = []
     for item, row in zip(context, phrases, strict=True):
-        row.sort(key=lambda phrase: _telling_key(phrase, counts))
+        # names come first, then words that few pieces of evidence have
+        row.sort(key=lambda phrase: (not phrase.is_name, min(counts[term] for term in phrase.terms)))
         reason = _explain_item(tracer, question, item, row, ranks)
         start, end = snippet_at(item.text, terms, _MAX_SNIPPET)
         before, after = ("…" if rest.strip() else "" for rest in (item.text[:start], item.text[end:]))
@@ -230,14 +221,6 @@ def explain_context(tracer: SourceTracer, question: str, context: Context) -> Co
 
 def _text_and_title(record: Record) -> tuple[str, str]:
     return (record.text, record.title) if isinstance(record, Chunk) else (record.prompt_text, "")
-
-
-def _telling_key(phrase: Phrase, counts: Mapping[str, int]) -> tuple[bool, int]:
-    """Return the sort key of a phrase.
-
-    Names come first, then words that few pieces of evidence have.
-    """
-    return not phrase.is_name, min(counts[term] for term in phrase.terms)
 
 
 def _explain_item(

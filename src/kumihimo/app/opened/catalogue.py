@@ -47,29 +47,13 @@ def extend_catalogue(
     readers: Iterable[Function] = (),
     recognizers: Iterable[Port] = (),
     origin: str = "another program",
+    is_last: bool = True,
 ) -> Catalogue:
     """Return the catalogue with these functions, and with the last NER model.
 
-    origin: who offers them, for messages once they are missing. Raises StepError where a function is no step, method or
-    reader, where its name is taken, or where it reads what does not exist.
-    """
-    extended = _add(catalogue, origin, methods=methods, steps=steps, readers=readers, recognizers=recognizers)
-    extended.check()
-    return extended
-
-
-def _add(
-    catalogue: Catalogue,
-    origin: str,
-    *,
-    methods: Iterable[Function] = (),
-    steps: Iterable[Function] = (),
-    readers: Iterable[Function] = (),
-    recognizers: Iterable[Port] = (),
-) -> Catalogue:
-    """Return the catalogue with these functions, unchecked.
-
-    The tables that they read may come later.
+    origin: who offers them, for messages once they are missing. is_last: False if tables that they read may come later.
+    Raises StepError where a function is no step, method or reader, where its name is taken, or where it reads what does
+    not exist.
     """
     new_steps, new_methods = collect_signatures(*steps), collect_signatures(*methods)
     for name in new_steps:
@@ -81,7 +65,10 @@ def _add(
         if not callable(recognizer) or not getattr(recognizer, "fingerprint", ""):
             raise StepError(f"{recognizer!r} is no NER model: it needs a `fingerprint` and `__call__(texts)`")
         catalogue = replace(catalogue, recognizer=recognizer)
-    return catalogue.extend(new_steps, new_methods, new_readers, origins)
+    extended = catalogue.extend(new_steps, new_methods, new_readers, origins)
+    if is_last:
+        extended.check()
+    return extended
 
 
 @cache
@@ -109,7 +96,8 @@ def _add_plugin(catalogue: Catalogue, entry: EntryPoint) -> Catalogue:
     distribution = entry.dist.name if entry.dist else "unknown"
     kind = entry.group.removeprefix("kumihimo.")
     try:
-        return _add(catalogue, f"the plug-in {distribution}", **{kind: [entry.load()]})
+        functions: dict[str, Any] = {kind: [entry.load()]}
+        return extend_catalogue(catalogue, origin=f"the plug-in {distribution}", is_last=False, **functions)
     except Exception as error:
         raise SettingsError(
             f"the plug-in {distribution} does not fit ({entry.group}: {entry.name} = {entry.value}): "

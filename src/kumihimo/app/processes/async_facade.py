@@ -153,24 +153,19 @@ class AsyncKumihimo:
         _check_no_listeners(query)
         return await self._last(self._questions, lambda cancel, _: self._ask("answer", query, cancel), self._seconds)
 
-    async def events(self, question: str, method: str = "", **options: Any) -> AsyncGenerator[QuestionEvent, None]:
-        """Yield progress, the evidence, the text as it arrives, the answer.
+    def events(self, question: str, method: str = "", **options: Any) -> AsyncGenerator[QuestionEvent, None]:
+        """Return progress, the evidence, the text as it arrives, the answer.
 
         A ProgressEvent comes as the search begins, and one as a model is asked; both again if the index changes
         meanwhile. The evidence is a Context. options: as for `ask`. Close the generator to cancel the question: `async
         with aclosing(kumi.events(…)) as events`.
         """
-        async with aclosing(self.answer_events(Query.of(question, method, **options))) as events:
-            async for event in events:
-                yield event
+        return self.answer_events(Query.of(question, method, **options))
 
-    async def answer_events(self, query: Query) -> AsyncGenerator[QuestionEvent, None]:
-        """Yield the events of a query, as `events` does."""
+    def answer_events(self, query: Query) -> AsyncGenerator[QuestionEvent, None]:
+        """Return the events of a query, as `events` does."""
         _check_no_listeners(query)
-        call = self._run(self._questions, lambda cancel, emit: self._ask("answer", query, cancel, emit), self._seconds)
-        async with aclosing(call) as events:
-            async for event in events:
-                yield event
+        return self._run(self._questions, lambda cancel, emit: self._ask("answer", query, cancel, emit), self._seconds)
 
     async def stream(self, question: str, method: str = "", **options: Any) -> AsyncGenerator[str, None]:
         """Yield the answer's text as it arrives.

@@ -5,14 +5,15 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
-from kumihimo.app.facade import Kumihimo, open_address
+from kumihimo.app.facade import open_address
 from kumihimo.app.opened.open_index import IndexAddress
 from kumihimo.app.opened.results import Built
 from kumihimo.app.upkeep.keys import IndexKeys
 from kumihimo.core.errors import ConsentRequired, KumiError
-from kumihimo.core.task import Progress, ProgressEvent
+from kumihimo.core.task import ProgressEvent
 from kumihimo.llm.budget import Caps
 
 HANDLER = f"{__name__}:answer_build"
@@ -28,34 +29,28 @@ def answer_build(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     try:
         with open_address(IndexAddress(**request["index"])) as kumi, closing(IndexKeys.of(kumi.opened)) as keys:
             paid_by = keys.budget_of(request["key"]) if request["key"] else None
-            yield from _build(kumi, _BUILDS[request["kind"]], {**request["options"], "paid_by": paid_by})
+            options: dict[str, Any] = {**request["options"], "paid_by": paid_by, "wait": True}
+            if request["kind"] == "index":
+                build = partial(kumi.index, *options.pop("paths"), caps=Caps(**options.pop("caps")), **options)
+            else:
+                build = partial(kumi.remove, **options)
+            yield from _build(build)
     except ConsentRequired as error:
         yield {"error": type(error).__name__, "message": f"{error}. Or start this build again with consent"}
     except KumiError as error:
         yield {"error": type(error).__name__, "message": str(error)}
 
 
-def _build(kumi: Kumihimo, build: Callable[..., Built], options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _build(build: Callable[..., Built]) -> Iterator[dict[str, Any]]:
     """Yield the progress of a build, then its result."""
     latest: deque[ProgressEvent] = deque(maxlen=1)
     with ThreadPoolExecutor(1) as executor:
-        future = executor.submit(build, kumi, progress=latest.append, **options)
+        future = executor.submit(build, progress=latest.append)
         while not future.done() or latest:
             wait([future], _PAUSE)
             if latest:
                 yield {"progress": asdict(latest.popleft())}
         yield {"result": describe_built(future.result())}
-
-
-def _index(kumi: Kumihimo, *, paths: list[str], caps: dict[str, Any], progress: Progress, **options: Any) -> Built:
-    return kumi.index(*paths, caps=Caps(**caps), progress=progress, wait=True, **options)
-
-
-def _remove(kumi: Kumihimo, *, target: str, **options: Any) -> Built:
-    return kumi.remove(target, wait=True, **options)
-
-
-_BUILDS: Mapping[str, Callable[..., Built]] = {"index": _index, "remove": _remove}
 
 
 def describe_built(built: Built) -> dict[str, Any]:

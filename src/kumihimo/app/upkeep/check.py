@@ -68,7 +68,9 @@ def check_index(index: OpenIndex, *, repair: bool = False, consent: bool = False
 
 
 def _find_problems(index: OpenIndex) -> tuple[Problem, ...]:
-    return (*_index_problems(index), *_store_problems(index), *_cache_problems(index))
+    cache = index.cache.database.location
+    replies = [Problem(cache, "cache", message, _ASK_AGAIN) for message in index.cache.check(is_cached_value)]
+    return (*_index_problems(index), *_store_problems(index), *replies)
 
 
 def _index_problems(index: OpenIndex) -> list[Problem]:
@@ -134,11 +136,6 @@ def _store_problems(index: OpenIndex) -> Iterator[Problem]:
 
 def _rdf_stores(index: OpenIndex) -> list[Path]:
     return sorted(rdf_store.stores_folder(index.folder).glob("[0-9]*"))
-
-
-def _cache_problems(index: OpenIndex) -> list[Problem]:
-    path = index.cache.database.location
-    return [Problem(path, "cache", message, _ASK_AGAIN) for message in index.cache.check(is_cached_value)]
 
 
 def _repair(index: OpenIndex, problems: tuple[Problem, ...], *, consent: bool, wait: bool) -> None:

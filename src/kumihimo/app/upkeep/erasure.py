@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from kumihimo.app.build.batch import check_no_batch
-from kumihimo.app.build.build import Build
 from kumihimo.app.build.build_cost import paid_changes, require_consent, used_cache_keys
 from kumihimo.app.build.import_store import remove_unused_imports
 from kumihimo.app.build.prepare_build import RollBack, prepare_build, run_and_save
@@ -78,7 +77,9 @@ def remove_documents(
         require_consent(build, False)
         built = run_and_save(index, build)
         if forget:
-            _erase_rows(build)
+            drop_retired_tables(build.db, [step.name for step in build.steps])
+            for vectors in build.vector_indexes():  # removed words are in no block
+                vectors.erase()
     prune_mirrors(index, build.sources.values())
     remove_unused_imports(index.folder, {source.path for source in build.sources.values()})
     if forget:
@@ -89,13 +90,6 @@ def remove_documents(
         else:
             warn_of_unpruned_caches(index.cache.database, index.folder)
     return built
-
-
-def _erase_rows(build: Build) -> None:
-    """Erase what deleted rows left in the search indexes and retired tables."""
-    drop_retired_tables(build.db, [step.name for step in build.steps])
-    for index in build.vector_indexes():  # removed words are in no block
-        index.erase()
 
 
 def erase_files(index: OpenIndex, *, wait: bool) -> None:

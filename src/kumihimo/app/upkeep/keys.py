@@ -110,10 +110,6 @@ class IndexKeys:
         """Return the ids of the keys that are not revoked."""
         return {key.id for key in self.store.all_keys() if not key.revoked}
 
-    def usage_today(self, id: str) -> Usage:
-        """Return what a key has used or reserved today, in UTC."""
-        return self.store.usage(id, self.today())
-
     def budget(self, key: StoredKey) -> Budget:
         """Return the budget of a key for today.
 

@@ -4,14 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.browse.community_tree import index_levels
+from kumihimo.app.browse.community_tree import index_levels, table_or_empty
 from kumihimo.app.browse.document_list import partial_documents
 from kumihimo.app.build.batch import count_waiting
 from kumihimo.app.build.remote_sources import describe_source
 from kumihimo.app.opened.catalogue import missing_entries
 from kumihimo.app.opened.open_index import OpenIndex
 from kumihimo.app.opened.results import Status
-from kumihimo.core.wiring import ROOT
 from kumihimo.storage.database import Database
 
 
@@ -44,10 +43,10 @@ def _read_visible(snapshot: Snapshot, levels: bool, *, modularity: bool) -> Stat
         failed=(),
         bytes=0,
         cache={"replies": 0, "bytes": 0, "hits": 0, "misses": 0},
-        partial=_partial_documents(snapshot),
+        partial=tuple(f"{uri}: {'; '.join(reasons)}" for uri, reasons in partial_documents(snapshot).items()),
         modularity=index_modularity(snapshot) if modularity else None,
         levels=index_levels(snapshot) if levels else (),
-        changed_reports=_count_changed_reports(snapshot),
+        changed_reports=sum(added != "[]" for (added,) in table_or_empty(snapshot, "reports").columns("added")),
         missing=missing_entries(db, snapshot.catalogue),
     )
 
@@ -68,20 +67,6 @@ def _read_rest(index: OpenIndex, db: Database) -> dict[str, Any]:
         "spent": tuple(index.cache.usage()),
         "waiting": count_waiting(index),
     }
-
-
-def _count_changed_reports(snapshot: Snapshot) -> int:
-    """Return the number of reports with changes since they were written."""
-    if not snapshot.db.has("reports"):
-        return 0
-    return sum(added != "[]" for (added,) in snapshot.table("reports").columns("added"))
-
-
-def _partial_documents(snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the documents read in part, with the reasons."""
-    if not snapshot.db.has(ROOT):
-        return ()
-    return tuple(f"{uri}: {'; '.join(reasons)}" for uri, reasons in partial_documents(snapshot).items())
 
 
 def index_modularity(snapshot: Snapshot) -> tuple[float, float] | None:

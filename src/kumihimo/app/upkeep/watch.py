@@ -1,6 +1,6 @@
 """the sources of an index + changes on disk -> a build after each change, one at a time."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def watch_sources(
     """
     absolute = absolute_paths(index, paths, methods)
     caps = caps or Caps()
-    if caps == Caps() and _may_cost(index, paths, methods):
+    if caps == Caps() and _may_cost(index, absolute, methods):
         raise SettingsError("builds may call a paid model: set a limit for all of them together, such as --max-cost 5")
     budget, fetch = index.models.budget(caps), True
     result = _build(index, paths, methods, budget, progress)
@@ -80,16 +80,13 @@ def is_watched(path: Path, paths: Sequence[Path], index: Path) -> bool:
         return True
 
 
-def _may_cost(index: OpenIndex, paths: Sequence[str | Path], methods: Sequence[str]) -> bool:
+def _may_cost(index: OpenIndex, paths: Sequence[Path], methods: Sequence[str]) -> bool:
     """Return whether builds of these paths may call a paid model."""
-    absolute = absolute_paths(index, paths, methods)
-    found: list[bool] = []
-    try:
-        with index.store.write_transaction(wait=True) as db:
-            found.append(prepare_build(index, db, absolute, methods, may_be_empty=True).may_cost)
-            raise RollBack
-    except RollBack:
-        return found[0]
+    may_cost = False
+    with suppress(RollBack), index.store.write_transaction(wait=True) as db:
+        may_cost = prepare_build(index, db, paths, methods, may_be_empty=True).may_cost
+        raise RollBack
+    return may_cost
 
 
 def _watched_paths(index: OpenIndex, named: Sequence[Path]) -> list[Path]:
@@ -100,11 +97,7 @@ def _watched_paths(index: OpenIndex, named: Sequence[Path]) -> list[Path]:
     sources: dict[Path, None] = dict.fromkeys(named)
     with suppress(IndexUnavailable), index.store.read_transaction() as db:
         sources |= {source.path: None for source in load_sources(db, index.base).values()}
-    return [path for path in sources if path.exists() and not _inside(path, [index.folder])]
-
-
-def _inside(path: Path, folders: Collection[Path]) -> bool:
-    return any(folder.resolve() in path.parents for folder in folders)
+    return [path for path in sources if path.exists() and index.folder.resolve() not in path.parents]
 
 
 def _build(

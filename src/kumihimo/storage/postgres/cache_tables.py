@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from kumihimo.storage.cache_database import KeyClaims
-from kumihimo.storage.postgres.connecting import SchemaPlace, connect, creating, explain_errors, rewrite_table
+from kumihimo.storage.postgres.connecting import connect, creating, explain_errors, rewrite_table
 from kumihimo.storage.postgres.connection import with_placeholders
 
 if TYPE_CHECKING:
     from psycopg import Connection
+
+    from kumihimo.storage.place import IndexPlace
 
 CACHE_TABLES = """
 CREATE TABLE IF NOT EXISTS replies (key BYTEA PRIMARY KEY, value BYTEA NOT NULL);
@@ -47,7 +49,7 @@ class SchemaTables:
     transaction.
     """
 
-    def __init__(self, place: SchemaPlace, location: str, tables: str) -> None:
+    def __init__(self, place: IndexPlace, location: str, tables: str) -> None:
         self.place, self.location, self.tables = place, location, tables
         self._names = re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", tables)
         self._found: set[str] = set()  # tables that were there: nobody drops them
@@ -100,7 +102,7 @@ class SchemaTables:
 class CacheTables(SchemaTables):
     """The `CacheDatabase` in the schema of an index."""
 
-    def __init__(self, place: SchemaPlace) -> None:
+    def __init__(self, place: IndexPlace) -> None:
         super().__init__(place, f"the cache of {place}", CACHE_TABLES)
         self.claims = KeyClaims(lambda: _AdvisoryLocks(place, self.location))
 
@@ -175,7 +177,7 @@ class SqlRunner:
 class _AdvisoryLocks:
     """Locks of the server; a lost connection frees them."""
 
-    place: SchemaPlace
+    place: IndexPlace
     location: str
     numbers: set[int] = field(default_factory=set)  # that threads of this process have
     lock: RLock = field(default_factory=RLock)

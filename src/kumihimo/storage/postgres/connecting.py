@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from kumihimo.connections import connect_postgres
@@ -13,22 +12,13 @@ from kumihimo.storage import StorageError
 if TYPE_CHECKING:
     from psycopg import Connection
 
+    from kumihimo.storage.place import IndexPlace
+
 _TIMEOUT = 10  # seconds to reach a server
 OPTIONS: dict[str, Any] = {"autocommit": True, "client_encoding": "utf8", "connect_timeout": _TIMEOUT}
 
 
-class SchemaPlace(Protocol):
-    """The place of an index in a database: its address, its schema, and a file for its cache if it has one."""
-
-    @property
-    def database(self) -> str: ...
-    @property
-    def schema(self) -> str: ...
-    @property
-    def cache_file(self) -> Path | None: ...
-
-
-def connect(place: SchemaPlace) -> "Connection[Any]":
+def connect(place: "IndexPlace") -> "Connection[Any]":
     """Return a new connection, which commits each statement.
 
     Raises IndexUnavailable where there is no server.
@@ -71,13 +61,6 @@ def rewrite_table(connection: "Connection[Any]", table: str) -> None:
     """
     if (row := connection.execute(columns).fetchone()) and row[0]:
         connection.execute(f'ALTER TABLE "{table}" {row[0]}')
-
-
-def interruption() -> type[Exception]:
-    """Return the error of a statement that was interrupted."""
-    from psycopg import OperationalError
-
-    return OperationalError
 
 
 @contextmanager

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from kumihimo.core.cancel import CancelToken
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.table import Codec, Row
-from kumihimo.storage.database import Database
-from kumihimo.storage.postgres.connecting import explain_errors, interruption
+from kumihimo.storage.database import Database, like_pattern
+from kumihimo.storage.postgres.connecting import explain_errors
 
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
@@ -175,13 +174,15 @@ class PostgresDb(Database):
         return f"{value} ~ ?", glob_to_regex(pattern)
 
     def contains(self, value: str, text: str) -> tuple[str, str]:
-        return f"{value} ILIKE ? ESCAPE '!'", f"%{re.sub('[!%_]', lambda sign: '!' + sign[0], text)}%"
+        return f"{value} ILIKE ? ESCAPE '!'", like_pattern(text)
 
     # -- the transaction
 
     def connect_session(self, *, only_reads: bool) -> "PostgresConnection":
+        from psycopg import OperationalError
+
         begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if only_reads else "BEGIN"
-        return PostgresConnection(self, begin, interruption())
+        return PostgresConnection(self, begin, OperationalError)
 
     def build_id(self) -> Hashable:
         """Return what tells this build from others."""
@@ -206,20 +207,14 @@ class PostgresConnection:
     interrupted: type[Exception]
     facts: object = None  # about the index, when the build was noted
 
-    def begin(self, cancel: CancelToken | None) -> None:
-        connection = self.db.connection
-        connection.execute(self.begins_with)
-        if cancel and (seconds := cancel.seconds_left) is not None:
-            connection.execute(f"SET LOCAL statement_timeout = {max(1, round(seconds * 1000))}")
+    def begin(self) -> None:
+        self.db.connection.execute(self.begins_with)
 
     def commit(self) -> None:
         self.db.connection.execute("COMMIT")
 
     def interrupt(self) -> None:
         self.db.connection.cancel_safe()
-
-    def stop_clock(self) -> None:
-        """Do nothing: the time limit ends with the transaction."""
 
     def note_build(self) -> None:
         self.facts = self._read_facts()

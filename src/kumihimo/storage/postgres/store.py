@@ -20,6 +20,8 @@ from kumihimo.storage.postgres.connection import PostgresDb
 if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool  # noqa: TID251 (a type)
 
+    from kumihimo.storage.place import IndexPlace
+
 FORMAT = 1  # of the schema
 _KEPT_BY_REBUILD = "communities"  # remember
 _KEPT_META = ("sources", "methods", "models", "origins", "build", "format")
@@ -43,7 +45,7 @@ CREATE TABLE IF NOT EXISTS files  (uri {text} PRIMARY KEY, source {text} NOT NUL
 class PostgresStore:
     """One schema of a database."""
 
-    def __init__(self, place: connecting.SchemaPlace) -> None:
+    def __init__(self, place: "IndexPlace") -> None:
         self.place, self.location = place, str(place)
         self._memory, self._lock = BuildMemory(), Lock()
         self._pool: ConnectionPool | None = None

@@ -309,12 +309,3 @@ def delete_database(path: Path) -> None:
 def _error_code(error: sqlite3.Error) -> int:
     """Return the code of an error; 0 if it has none."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
-
-
-def adopt_old_cache(path: Path) -> None:
-    """Rename memo.db, the cache of version 0.1, to use its replies."""
-    old = path.with_name("memo.db")
-    if path.name == "cache.db" and old.exists() and not path.exists():
-        for suffix in ("", "-wal", "-shm"):
-            with suppress(FileNotFoundError):
-                Path(f"{old}{suffix}").replace(f"{path}{suffix}")

@@ -8,15 +8,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from kumihimo.core.cancel import CancelToken
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.table import Codec, Row
-from kumihimo.storage.database import Database
+from kumihimo.storage.database import Database, like_pattern
 from kumihimo.storage.sqlite.database_file import explain_error, in_lists, truncate_log
 from kumihimo.storage.sqlite.shared_texts import drop_rows, find_wrong_uses, stored_rows, stored_table, table_ddl
 
 T = TypeVar("T")
-_STEPS_BETWEEN_LOOKS = 1_000_000  # of SQLite's machine: some hundredths of a second
 
 
 @dataclass(slots=True)
@@ -163,9 +161,7 @@ class SqliteConnection:
     version: int = -1  # of the file, when the build was noted
     facts: object = None  # about the index, then
 
-    def begin(self, cancel: CancelToken | None) -> None:
-        if cancel and cancel.seconds_left is not None:  # no thread looks at the clock while a statement runs
-            self.connection.set_progress_handler(lambda: cancel.is_cancelled, _STEPS_BETWEEN_LOOKS)
+    def begin(self) -> None:
         self.connection.execute(self.begins_with)
 
     def commit(self) -> None:
@@ -175,9 +171,6 @@ class SqliteConnection:
 
     def interrupt(self) -> None:
         self.connection.interrupt()
-
-    def stop_clock(self) -> None:
-        self.connection.set_progress_handler(None, 0)
 
     def note_build(self) -> None:
         self.version, self.facts = self._data_version(), self._read_facts()
@@ -194,14 +187,3 @@ class SqliteConnection:
     def _read_facts(self) -> object:
         """Return the checksums of all tables, and other facts about the build."""
         return self.connection.execute("SELECT name, value FROM meta ORDER BY name").fetchall()
-
-
-def like_pattern(text: str) -> str:
-    """Return the LIKE pattern of a part, with `!` before its signs.
-
-    >>> like_pattern("5% off!")
-    '%5!% off!!%'
-    """
-    for sign in "!%_":
-        text = text.replace(sign, f"!{sign}")
-    return f"%{text}%"
