@@ -27,7 +27,7 @@ from docs.recorded_work import read_written, write_work_files
 from kumihimo.app.facade import Kumihimo
 from kumihimo.core.errors import ItemFailed
 from kumihimo.llm.budget import Account, Budget
-from kumihimo.llm.cached_llm import connect
+from kumihimo.llm.cached_llm import connect_model
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.recorded import Recording, read_recordings
 
@@ -108,7 +108,7 @@ def ask_model(name: str, run: Run, folder: Path = REPLIES) -> Run:
         chat = kumi.models.required_chat("answer")
 
     def request_reply(each: Asked) -> tuple[str, str]:
-        send = connect(chat, chat.server, Budget(), Account(each.step, chat.fingerprint, chat.prices))
+        send = connect_model(chat, chat.server, Budget(), Account(each.step, chat.fingerprint, chat.prices))
         try:
             return each.key, send(replace(each.request, on_token=None)).raw
         except ItemFailed as failure:

@@ -67,17 +67,16 @@ def test_a_build_that_would_pay_again_asks_for_consent(tmp_path: Path, notes: st
         assert "result" in build(kumi, "index", paths=[], **{**options, "consent": True})[-1]
 
 
-def test_of_many_events_the_latest_is_shown(tmp_path: Path) -> None:
-    def fail(_: Kumihimo, progress: Progress) -> Built:
+def test_of_many_events_the_latest_is_shown() -> None:
+    def fail(progress: Progress) -> Built:
         for done in range(100):
             progress(ProgressEvent("documents", done))
         raise KumiError("it ends")
 
-    with Kumihimo.open(tmp_path / ".kumi") as kumi:
-        replies = _build(kumi, fail, {})
-        assert next(replies)["progress"]["done"] == 99
-        with pytest.raises(KumiError, match="it ends"):
-            next(replies)
+    replies = _build(fail)
+    assert next(replies)["progress"]["done"] == 99
+    with pytest.raises(KumiError, match="it ends"):
+        next(replies)
 
 
 def test_long_lists_of_a_result_are_cut(tmp_path: Path, notes: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from kumihimo import Kumihimo
 from kumihimo.app.opened.catalogue import installed_catalogue
 from kumihimo.app.settings.settings_registry import SettingsRegistry
 from kumihimo.app.settings.trust import (
-    Grant,
+    TrustGrant,
     TrustRequired,
     check_trust,
     requested_grants,
@@ -121,7 +121,7 @@ def test_trust_is_of_one_file_and_what_it_named(home: Path, tmp_path: Path, monk
     environment = {"XDG_CONFIG_HOME": str(home), "APPDATA": str(home)}
     path = toml(tmp_path / "a", f'[chat]\nbase_url = "{EVIL}"\n[embedding]\nkey = "X"\n')
     settings: Any = {"chat": {"base_url": EVIL}, "embedding": {"key": "X"}}
-    assert trust_settings_file(path, SCOPES, environment) == [Grant("", "X"), Grant(SERVER, "OPENAI_API_KEY")]
+    assert trust_settings_file(path, SCOPES, environment) == [TrustGrant("", "X"), TrustGrant(SERVER, "OPENAI_API_KEY")]
     check_trust(path, settings, SCOPES, environment)
     monkeypatch.chdir(path.parent)
     check_trust(Path("kumi.toml"), settings, SCOPES, environment)

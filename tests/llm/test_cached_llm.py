@@ -15,7 +15,7 @@ from grimp import build_graph
 from kumihimo.core.errors import BudgetExceeded, ItemFailed, MalformedReply, UnparsableReply
 from kumihimo.core.usage import Usage
 from kumihimo.llm.budget import Account, Budget, CacheLedger, Caps
-from kumihimo.llm.cached_llm import StructuredLLM, cached, connect, create_llm, request_key
+from kumihimo.llm.cached_llm import StructuredLLM, cached, connect_model, create_llm, request_key
 from kumihimo.llm.openai import OpenAIChat
 from kumihimo.llm.prompts import require_text
 from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, Reply
@@ -360,7 +360,7 @@ def test_each_paid_try_is_charged_and_a_pause_reserves_nothing(cache: ResponseCa
             raise failures.pop()
         return Reply("At ten.", usage=Usage(1, 10, 0, 2))
 
-    assert connect(send, server, budget, Account("s", "m", Prices()))(REQUEST).raw == "At ten."
+    assert connect_model(send, server, budget, Account("s", "m", Prices()))(REQUEST).raw == "At ten."
     assert (budget.total.calls, budget.total.completion_tokens, in_flight) == (2, 2, [0, 0, 0])
 
 

@@ -19,7 +19,7 @@ from kumihimo.core.errors import BudgetExceeded, Cancelled
 from kumihimo.core.usage import Usage
 from kumihimo.llm import openai
 from kumihimo.llm.budget import Account, Budget, CacheLedger, Caps
-from kumihimo.llm.cached_llm import CachedEmbedder, connect, create_llm
+from kumihimo.llm.cached_llm import CachedEmbedder, connect_model, create_llm
 from kumihimo.llm.openai import OpenAIChat
 from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, Reply, TextsReply, TextsRequest
 from kumihimo.llm.rate_limit import OwnTimes
@@ -176,7 +176,7 @@ def test_a_wait_ends_at_once_and_nothing_is_requested(
         return Reply("")
 
     request = ChatRequest([{"role": "user", "content": "When?"}])
-    running = pool.submit(connect(send, server, budget, Account("s", "m", Prices())), request)
+    running = pool.submit(connect_model(send, server, budget, Account("s", "m", Prices())), request)
     cancelled(running, token)
     assert requests == []
     assert budget._in_flight == ([] if hold is not hold_budget or of_parent else budget._in_flight[:1])
@@ -191,7 +191,7 @@ def test_a_retry_ends_at_once_and_is_no_failure_of_the_server(pool: ThreadPoolEx
 
     budget = Budget(cancel=token)
     request = ChatRequest([{"role": "user", "content": "When?"}])
-    running = pool.submit(connect(send, server, budget, Account("s", "m", Prices())), request)
+    running = pool.submit(connect_model(send, server, budget, Account("s", "m", Prices())), request)
     assert failing.wait(60)
     cancelled(running, token)
     assert server.failures == 0
@@ -330,5 +330,5 @@ def test_a_caller_who_leaves_just_before_the_request_pays_nothing() -> None:
         return Reply("")
 
     with pytest.raises(Cancelled):
-        connect(send, server, budget, Account("s", "m", Prices()))(request)
+        connect_model(send, server, budget, Account("s", "m", Prices()))(request)
     assert (requests, budget._in_flight, budget.total) == ([], [], Usage())

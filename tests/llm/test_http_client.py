@@ -14,7 +14,7 @@ from kumihimo.core.errors import ItemFailed, KumiError, ModelError, RequestRefus
 from kumihimo.core.network import is_local
 from kumihimo.llm import http_client, openai, rerank
 from kumihimo.llm.budget import Account, Budget, Caps
-from kumihimo.llm.cached_llm import connect
+from kumihimo.llm.cached_llm import connect_model
 from kumihimo.llm.protocols import ChatRequest, TextsRequest
 from tests.fake_clock import FakeClock, clock as clock
 from tests.fake_replies import http_response
@@ -27,18 +27,18 @@ KEY = "a1B2c3D4e5F6g7H8"
 def ask(url: str, budget: Budget | None = None, **settings: Any) -> str:
     """Ask the chat model of a server, with retries."""
     chat = openai.OpenAIChat(model="m", base_url=url, **{"timeout": 60.0, **settings})
-    send = connect(chat, chat.server, budget or Budget(), Account("", "m", chat.prices))
+    send = connect_model(chat, chat.server, budget or Budget(), Account("", "m", chat.prices))
     return send(ChatRequest([{"role": "user", "content": SECRET}])).text
 
 
 def embed(url: str) -> None:
     embedder = openai.OpenAIEmbedder(model="m", base_url=url, timeout=60.0)
-    connect(embedder, embedder.server, Budget(), Account("", "m", embedder.prices))(TextsRequest([SECRET]))
+    connect_model(embedder, embedder.server, Budget(), Account("", "m", embedder.prices))(TextsRequest([SECRET]))
 
 
 def score(url: str) -> None:
     client = rerank.RerankClient(model="m", base_url=url, timeout=60.0)
-    connect(client, client.server, Budget(), Account("", "m", client.prices))(TextsRequest([SECRET], "?"))
+    connect_model(client, client.server, Budget(), Account("", "m", client.prices))(TextsRequest([SECRET], "?"))
 
 
 # -- redirects
@@ -159,7 +159,7 @@ def test_a_key_in_the_middle_of_a_stream_is_hidden(monkeypatch: pytest.MonkeyPat
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
     with run_raw_server(head + event) as server:
         chat = openai.OpenAIChat(model="m", base_url=server.url, key="MY_KEY", retries=0)
-        send = connect(chat, chat.server, Budget(), Account("", "m", chat.prices))
+        send = connect_model(chat, chat.server, Budget(), Account("", "m", chat.prices))
         with pytest.raises(ItemFailed, match=r"no such key: \[hidden\]"):
             send(ChatRequest([{"role": "user", "content": "?"}], on_token=print))
 

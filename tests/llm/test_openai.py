@@ -17,7 +17,7 @@ from kumihimo.core.settings import resolve_settings
 from kumihimo.core.usage import Usage
 from kumihimo.llm import openai
 from kumihimo.llm.budget import Account, Budget
-from kumihimo.llm.cached_llm import connect
+from kumihimo.llm.cached_llm import connect_model
 from kumihimo.llm.openai import OpenAIChat, _chat_usage, _parse_completion, _parse_vectors, _read_stream
 from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, Reply
 from kumihimo.llm.registry import MODEL_SETTINGS, ModelRegistry
@@ -256,7 +256,7 @@ def test_a_password_in_an_address_is_not_shown() -> None:
 
 def ask(chat: OpenAIChat, schema: dict[str, Any] | None = None) -> Reply:
     """Ask a question, with retries."""
-    send = connect(chat, chat.server, Budget(), Account("", chat.fingerprint, chat.prices))
+    send = connect_model(chat, chat.server, Budget(), Account("", chat.fingerprint, chat.prices))
     return send(ChatRequest([{"role": "user", "content": "When?"}], schema))
 
 
@@ -303,7 +303,7 @@ def test_azure(server: FakeServer) -> None:
 def test_a_stream_that_breaks_off_is_charged_and_not_requested_again(server: FakeServer) -> None:
     server.configure(faults={"half": 1.0}, replies=[("When?", "The ferry leaves at nine. " * 20)])
     chat, budget, tokens = openai.OpenAIChat(model="m", base_url=server.url), Budget(), list[str]()
-    send = connect(chat, chat.server, budget, Account("answer", "m", chat.prices))
+    send = connect_model(chat, chat.server, budget, Account("answer", "m", chat.prices))
     with pytest.raises(ItemFailed, match="m broke off in the middle of its answer: ask again"):
         send(ChatRequest([{"role": "user", "content": "When?"}], on_token=tokens.append))
     assert "".join(tokens).startswith("The ferry")
@@ -319,5 +319,5 @@ def test_a_reply_that_a_filter_stopped_is_charged_and_refused(monkeypatch: pytes
     monkeypatch.setattr(ModelServer, "post", post)
     chat, budget = openai.OpenAIChat(model="m"), Budget()
     with pytest.raises(RequestRefused, match="its provider's filter does not allow it"):
-        connect(chat, chat.server, budget, Account("answer", "m", chat.prices))(ChatRequest([]))
+        connect_model(chat, chat.server, budget, Account("answer", "m", chat.prices))(ChatRequest([]))
     assert (budget.total.calls, budget.total.prompt_tokens) == (1, 7)

@@ -15,7 +15,7 @@ from kumihimo.core.records import Record
 from kumihimo.core.usage import Usage
 from kumihimo.llm import rerank
 from kumihimo.llm.budget import Account, Budget, Caps
-from kumihimo.llm.cached_llm import RERANKING, connect, create_llm
+from kumihimo.llm.cached_llm import RERANKING, connect_model, create_llm
 from kumihimo.llm.protocols import FailedTry, Prices, RerankerName, TextsReply, TextsRequest
 from kumihimo.llm.registry import MODEL_SETTINGS, ModelRegistry
 from kumihimo.llm.rerank import CandidateReranker, RelevanceScorer, cached_scorer, listwise_scorer, parse_scores
@@ -193,7 +193,7 @@ def scorer_for(server: FakeServer, cache: ResponseCache, **settings: Any) -> Rel
 def connected(settings: dict[str, Any], cache: ResponseCache) -> RelevanceScorer:
     client = rerank.RerankClient(**settings)
     account = Account(RERANKING, client.fingerprint, client.prices, reply=0)
-    return cached_scorer(connect(client, client.server, Budget(), account), client.fingerprint, cache)
+    return cached_scorer(connect_model(client, client.server, Budget(), account), client.fingerprint, cache)
 
 
 @pytest.mark.parametrize("route", ["", "/v1", "/v2"])

@@ -10,7 +10,7 @@ import pytest
 
 from kumihimo.core.errors import ItemFailed, RequestRefused
 from kumihimo.llm.budget import Account, Budget
-from kumihimo.llm.cached_llm import connect
+from kumihimo.llm.cached_llm import connect_model
 from kumihimo.llm.openai import OpenAIChat, OpenAIEmbedder
 from kumihimo.llm.protocols import ChatRequest, TextsRequest
 from tests.fake_clock import FakeClock, clock as clock
@@ -39,7 +39,7 @@ def raw() -> Iterator[RawServer]:
 def ask(server: RawServer, schema: dict[str, Any] | None = None, *, stream: bool = False, **settings: Any) -> str:
     """Ask the chat model of a server, with retries."""
     chat = OpenAIChat(model="m", base_url=server.url, retries=2, **settings)
-    send = connect(chat, chat.server, Budget(), Account("", "m", chat.prices))
+    send = connect_model(chat, chat.server, Budget(), Account("", "m", chat.prices))
     message = {"role": "user", "content": "When?"}
     return send(ChatRequest([message], schema, {"max_tokens": 5}, print if stream else None)).text
 
@@ -95,7 +95,7 @@ def test_a_text_that_is_too_long_for_a_batch_is_refused_at_once(raw: RawServer) 
     message = "input (702 tokens) is too large to process. increase the physical batch size (current batch size: 512)"
     raw.response = [http_response({"error": {"code": 500, "message": message}}, 500, CLOSE)]
     embedder = OpenAIEmbedder(model="m", base_url=raw.url)
-    send = connect(embedder, embedder.server, Budget(), Account("", "m", embedder.prices))
+    send = connect_model(embedder, embedder.server, Budget(), Account("", "m", embedder.prices))
     with pytest.raises(RequestRefused, match=SHORTER):
         send(TextsRequest(["a long text", "a short one"]))
     assert len(raw.requests) == 1
@@ -135,7 +135,7 @@ def test_a_wrong_value_of_a_parameter_does_not_remove_it(raw: RawServer) -> None
 
 def test_a_server_that_was_given_up_is_tried_once_after_each_pause(raw: RawServer, clock: FakeClock) -> None:
     chat = OpenAIChat(model="m", base_url=raw.url, retries=0, workers=1, patience=60.0)
-    send = connect(chat, chat.server, Budget(), Account("", "m", chat.prices))
+    send = connect_model(chat, chat.server, Budget(), Account("", "m", chat.prices))
     request = ChatRequest([{"role": "user", "content": "When?"}])
 
     def count_requests(tries: int) -> int:

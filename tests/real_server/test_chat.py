@@ -10,7 +10,7 @@ import pytest
 
 from kumihimo.core.errors import ItemFailed, RequestRefused, RequestTimedOut
 from kumihimo.llm.budget import Account, Budget
-from kumihimo.llm.cached_llm import connect
+from kumihimo.llm.cached_llm import connect_model
 from kumihimo.llm.openai import OpenAIChat
 from kumihimo.llm.protocols import ChatRequest, Reply
 from tests.real_server.conftest import CONTEXT, NewLLM, is_idle
@@ -84,7 +84,7 @@ def test_without_a_schema_a_reply_fits_or_is_listed(new_llm: NewLLM, structured:
 def test_a_schema_that_the_server_refuses_is_replaced_by_json_mode(llama: str) -> None:
     chat = OpenAIChat(model="gemma", base_url=llama, max_tokens=16)
     request = ChatRequest([{"role": "user", "content": QUESTION}], {"type": "nonsense"})
-    send = connect(chat, chat.server, Budget(), Account("", "gemma", chat.prices))
+    send = connect_model(chat, chat.server, Budget(), Account("", "gemma", chat.prices))
     assert set(send(request).raw[:1]) <= set("{[ \n")  # nothing but JSON, with spaces before it
     assert chat.server.refused_parameters == {"json_schema"}
 

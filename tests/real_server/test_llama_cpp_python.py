@@ -16,7 +16,7 @@ import pytest
 
 from kumihimo.core.errors import ItemFailed, RequestRefused
 from kumihimo.llm.budget import Account, Budget
-from kumihimo.llm.cached_llm import connect
+from kumihimo.llm.cached_llm import connect_model
 from kumihimo.llm.openai import OpenAIChat
 from kumihimo.llm.protocols import ChatRequest, Reply, TokenCallback
 from tests.real_server.conftest import run_server
@@ -40,7 +40,7 @@ def url() -> Iterator[str]:
 
 def ask(url: str, prompt: str, schema: dict[str, str] | None = None, on_token: TokenCallback | None = None) -> Reply:
     chat = OpenAIChat(model="gemma", base_url=url, max_tokens=8, retries=1, patience=5.0)
-    send = connect(chat, chat.server, Budget(), Account("", "gemma", chat.prices))
+    send = connect_model(chat, chat.server, Budget(), Account("", "gemma", chat.prices))
     reply = send(ChatRequest([{"role": "user", "content": prompt}], schema, {}, on_token))
     assert "json_schema" in chat.server.refused_parameters or schema is None
     return reply

@@ -86,7 +86,7 @@ def _end_time(token: "ref[CancelToken]", seconds: float) -> None:
 
 @contextmanager
 def locked(lock: "Lock | RLock | Semaphore", check: Callable[[], None] | None) -> Iterator[None]:
-    """Hold a lock; `check`, if there is one, may end the wait for it."""
+    """Hold a lock; a `check` may end the wait for it."""
     while not (lock.acquire(timeout=POLL_SECONDS) if check else lock.acquire()):
         if check:
             check()

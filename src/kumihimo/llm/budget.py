@@ -68,7 +68,7 @@ class Admit(Protocol):
     def __call__(self, total: Usage | None = None, reserved: Usage = _NOTHING) -> bool: ...
 
 
-class Ledger(Protocol):
+class UsageLedger(Protocol):
     """Where what is spent is recorded, for all processes."""
 
     def reserve(self, account: Account, estimate: Usage, size: int, admit: Admit) -> Settle | None:
@@ -83,7 +83,7 @@ class Ledger(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CacheLedger:
-    """The `Ledger` of an index: the usage in its response cache, by scope and model."""
+    """The `UsageLedger` of an index: the usage in its response cache, by scope and model."""
 
     cache: Callable[[], ResponseCache]
 
@@ -121,7 +121,7 @@ class Budget:
     def __init__(
         self,
         caps: Caps | None = None,
-        ledger: Ledger | None = None,
+        ledger: UsageLedger | None = None,
         parent: "Budget | None" = None,
         *,
         cancel: CancelToken | None = None,

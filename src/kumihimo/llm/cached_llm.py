@@ -72,12 +72,14 @@ def create_llm(
     """
     budget = budget or Budget()
     account = Account(scope, chat.fingerprint, chat.prices)
-    send = innermost or connect(chat, chat.server, budget, account)
+    send = innermost or connect_model(chat, chat.server, budget, account)
     send = cached(send, chat, cache, budget, scope, generation, dry_run=innermost is not None)
     return StructuredLLM(cancellable(send, budget.cancel), chat.fingerprint, chat.workers, budget.given_up)
 
 
-def connect(send: Callable[[Q], R], server: ModelServer | None, budget: Budget, account: Account) -> Callable[[Q], R]:
+def connect_model(
+    send: Callable[[Q], R], server: ModelServer | None, budget: Budget, account: Account
+) -> Callable[[Q], R]:
     """Return `send` under the caps of a budget.
 
     For a model on a server it waits for the limits of the server, and tries again. Meanwhile the budget holds nothing.

@@ -200,7 +200,7 @@ def create_local_embedder(name: str, *, is_query: bool = False) -> Embedder:
     return LOCAL_MODELS[name](is_query)
 
 
-def is_local(fingerprint: str) -> bool:
+def is_local_model(fingerprint: str) -> bool:
     """Return whether the model runs inside this process."""
     return fingerprint == LOCAL_MODEL or fingerprint.startswith(LOCAL_PREFIX)
 

@@ -14,8 +14,8 @@ from kumihimo.core.signature import settings_of
 from kumihimo.core.usage import Usage
 from kumihimo.llm import openai, rerank
 from kumihimo.llm.budget import Account, Budget, CacheLedger, Caps
-from kumihimo.llm.cached_llm import EMBEDDING, RERANKING, CachedEmbedder, Chat, StructuredLLM, connect, create_llm
-from kumihimo.llm.local_embedder import LOCAL_PREFIX, LocalEmbedder, create_local_embedder, is_local
+from kumihimo.llm.cached_llm import EMBEDDING, RERANKING, CachedEmbedder, Chat, StructuredLLM, connect_model, create_llm
+from kumihimo.llm.local_embedder import LOCAL_PREFIX, LocalEmbedder, create_local_embedder, is_local_model
 from kumihimo.llm.protocols import ChatRequest, Embedder, Prices, Reply, RerankerName, TextsReply
 from kumihimo.llm.recorded import RECORDED_PREFIX, RecordedChat
 from kumihimo.llm.transport import ModelServer
@@ -222,15 +222,15 @@ class ModelRegistry:
 
         stored: the fingerprint of the model that embedded its rows; the settings may have changed since then.
         """
-        if is_local(stored):
+        if is_local_model(stored):
             return create_local_embedder(stored, is_query=True)
         if self._embeds(table) and (server := self.paid_embedder):
             return self._server_embedder(server, server.query_prefix, budget)
         return self.embedder(budget, table)
 
     def _server_embedder(self, model: openai.OpenAIEmbedder, prefix: str, budget: Budget) -> CachedEmbedder:
-        send = connect(model, model.server, budget, Account(EMBEDDING, model.fingerprint, model.prices, reply=0))
-        limits = model.batch, model.workers
+        account = Account(EMBEDDING, model.fingerprint, model.prices, reply=0)
+        send, limits = connect_model(model, model.server, budget, account), (model.batch, model.workers)
         return CachedEmbedder(send, model.fingerprint, *limits, self.cache(), prefix, cancel=budget.cancel)
 
     @cached_property
@@ -255,7 +255,8 @@ class ModelRegistry:
                 'reranker = "endpoint" needs a reranking server: set `model` and `base_url` under [reranking] in '
                 'kumi.toml, or KUMI_RERANKING_MODEL and KUMI_RERANKING_BASE_URL; reranker = "model" asks the chat model'
             )
-        send = connect(client, client.server, budget, Account(RERANKING, client.fingerprint, client.prices, reply=0))
+        account = Account(RERANKING, client.fingerprint, client.prices, reply=0)
+        send = connect_model(client, client.server, budget, account)
         return rerank.cached_scorer(send, client.fingerprint, self.cache(), budget.cancel)
 
     def candidate_reranker(self, scope: str, budget: Budget, generation: int = 0) -> rerank.CandidateReranker:

@@ -15,7 +15,7 @@ from kumihimo.core.errors import IndexChanged, IndexUnavailable
 from kumihimo.core.task import Progress
 from kumihimo.core.usage import Usage
 from kumihimo.llm.budget import Budget
-from kumihimo.llm.local_embedder import create_local_embedder, is_local
+from kumihimo.llm.local_embedder import create_local_embedder, is_local_model
 from kumihimo.llm.protocols import Vectors
 from kumihimo.llm.telemetry import span
 from kumihimo.search.stores import load_matrices
@@ -124,7 +124,7 @@ def embed_texts(
     own_budget = index.models.budget(None, budget, cancel)
     with open_snapshot(index) as snapshot:
         stored = snapshot.embedder_of(table)
-    if is_local(stored):
+    if is_local_model(stored):
         embedder = create_local_embedder(stored, is_query=as_questions)
     elif as_questions:
         embedder = index.models.query_embedder(own_budget, table, stored)

@@ -43,7 +43,7 @@ from kumihimo.generation.search_again import SearchAgain
 from kumihimo.generation.source_packing import PackedSource, pack_sources
 from kumihimo.llm.budget import Account, Budget, Caps
 from kumihimo.llm.cached_llm import StructuredLLM
-from kumihimo.llm.local_embedder import is_local
+from kumihimo.llm.local_embedder import is_local_model
 from kumihimo.llm.protocols import ChatRequest, RerankerName
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.llm.telemetry import span
@@ -187,7 +187,7 @@ class Snapshot(VisibleTables):
 
     def uses_local_embedders(self) -> bool:
         """Return whether models inside this process made the vectors."""
-        return all(is_local(self.db.meta(name)["embedder"]) for name in self.db.meta_names(VECTOR_INDEX))
+        return all(is_local_model(self.db.meta(name)["embedder"]) for name in self.db.meta_names(VECTOR_INDEX))
 
     def search(self, query: Query, budget: Budget | None = None) -> Context:
         """Return the evidence for a query, as `retrieve` does.

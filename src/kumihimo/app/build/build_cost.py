@@ -14,7 +14,7 @@ from kumihimo.core.task import Job, Pool, RunJob, StepResult, Task
 from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT, Step
 from kumihimo.llm.budget import Budget
-from kumihimo.llm.local_embedder import LOCAL_MODEL, is_local
+from kumihimo.llm.local_embedder import LOCAL_MODEL, is_local_model
 from kumihimo.llm.registry import RULES
 from kumihimo.storage.response_cache import ResponseCache
 
@@ -37,7 +37,7 @@ def paid_changes(build: Build) -> list[str]:
 
 def _paid_tables(build: Build) -> list[str]:
     """Return the tables that a paid model embeds."""
-    return [view.table for view in build.vector_indexes() if not is_local(view.embedder.fingerprint)]
+    return [view.table for view in build.vector_indexes() if not is_local_model(view.embedder.fingerprint)]
 
 
 def _embedder_changes(build: Build) -> list[str]:
@@ -50,7 +50,7 @@ def _embedder_changes(build: Build) -> list[str]:
         f"{view.table} were embedded by {old}, and would be by {view.embedder.fingerprint}"
         for view, old in views
         if old not in (None, view.embedder.fingerprint)
-        and not (old == LOCAL_MODEL and is_local(view.embedder.fingerprint))
+        and not (old == LOCAL_MODEL and is_local_model(view.embedder.fingerprint))
     ]
 
 

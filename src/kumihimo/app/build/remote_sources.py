@@ -10,7 +10,7 @@ from shutil import rmtree
 from typing import Any, cast
 
 from kumihimo.app.opened.open_index import OpenIndex
-from kumihimo.app.settings.trust import PAGES_PREFIX, Grant, add_trust, require_trust
+from kumihimo.app.settings.trust import PAGES_PREFIX, TrustGrant, add_trust, require_trust
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import SettingsError, SourceError
 from kumihimo.core.network import PAGE, STORE
@@ -79,7 +79,7 @@ def is_mirrors_folder(path: Path) -> bool:
     return path.name == MIRRORS_FOLDER and path.is_dir()
 
 
-def trust_mirrors(mirrors: Path) -> Sequence[Grant]:
+def trust_mirrors(mirrors: Path) -> Sequence[TrustGrant]:
     """Trust the addresses in the mirrors of an index; return their servers."""
     grants = _grants(chain.from_iterable(map(_listed_origins, mirrors.iterdir())))
     add_trust(mirrors, grants, os.environ)
@@ -90,9 +90,9 @@ def _listed_origins(folder: Path) -> Iterable[Origin]:
     return map(parse_origin, Mirror.load(folder).origins)
 
 
-def _grants(origins: Iterable[Origin]) -> list[Grant]:
+def _grants(origins: Iterable[Origin]) -> list[TrustGrant]:
     servers = {(PAGE if origin.is_web else STORE).parse_address(origin.url).server for origin in origins}
-    return [Grant(f"{PAGES_PREFIX}{server}", "") for server in sorted(servers)]
+    return [TrustGrant(f"{PAGES_PREFIX}{server}", "") for server in sorted(servers)]
 
 
 @dataclass(slots=True)

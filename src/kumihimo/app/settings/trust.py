@@ -27,7 +27,7 @@ PAGES_PREFIX = "pages:"  # of a server that is asked for pages or files
 USUAL_KEYS = {*(f"{owner}_API_KEY" for owner in _USUAL_OWNERS.split()), "HF_TOKEN"}
 
 
-class Grant(NamedTuple):
+class TrustGrant(NamedTuple):
     """A server on another machine, or empty, and the variable of the key that it gets.
 
     In place of a server: a recorded model outside the folder of the kumi.toml, or a server of mirrored pages.
@@ -52,7 +52,7 @@ class Grant(NamedTuple):
 class TrustRequired(SettingsError):
     """A kumi.toml, or mirrors, that name servers or keys without the user's trust."""
 
-    def __init__(self, path: Path, grants: Sequence[Grant]) -> None:
+    def __init__(self, path: Path, grants: Sequence[TrustGrant]) -> None:
         self.path, self.grants = path, grants
         super().__init__(
             f"{path} {'; it '.join(map(str, grants))}: to allow this, run `kumi trust {quote(str(path))}`; "
@@ -82,20 +82,20 @@ def check_trust(path: Path, settings: SettingValues, scopes: KnownSettings, envi
     require_trust(path, requested_grants(settings, scopes), environment)
 
 
-def require_trust(path: Path, grants: Sequence[Grant], environment: Mapping[str, str]) -> None:
+def require_trust(path: Path, grants: Sequence[TrustGrant], environment: Mapping[str, str]) -> None:
     """Raise TrustRequired unless the user trusts a path with these grants."""
     if grants and not _trusts_all(environment) and not {*grants} <= {*_trusted_of(path, environment)}:
         raise TrustRequired(path, grants)
 
 
-def add_trust(path: Path, grants: Sequence[Grant], environment: Mapping[str, str]) -> None:
+def add_trust(path: Path, grants: Sequence[TrustGrant], environment: Mapping[str, str]) -> None:
     """Remember that the user trusts a path with these grants too."""
     known = _trusted_of(path, environment)
     if not _trusts_all(environment) and not {*grants} <= {*known}:
         save_trust(path, sorted({*known, *grants}), environment)
 
 
-def trust_settings_file(path: Path, scopes: KnownSettings, environment: Mapping[str, str]) -> Sequence[Grant]:
+def trust_settings_file(path: Path, scopes: KnownSettings, environment: Mapping[str, str]) -> Sequence[TrustGrant]:
     """Trust all that a kumi.toml names now, and return it."""
     if not path.exists():
         raise SettingsError(f"{path} is not there: name a kumi.toml, or its folder")
@@ -104,30 +104,30 @@ def trust_settings_file(path: Path, scopes: KnownSettings, environment: Mapping[
     return grants
 
 
-def save_trust(path: Path, grants: Sequence[Grant], environment: Mapping[str, str]) -> None:
+def save_trust(path: Path, grants: Sequence[TrustGrant], environment: Mapping[str, str]) -> None:
     """Remember that the user trusts a kumi.toml with these grants."""
     _write_trusted({**_read_trusted(environment), _key(path): grants}, environment)
 
 
-def requested_grants(settings: SettingValues, scopes: KnownSettings) -> list[Grant]:
+def requested_grants(settings: SettingValues, scopes: KnownSettings) -> list[TrustGrant]:
     """Return all that needs trust in the settings of a kumi.toml.
 
     The marks of the settings tell what names a server or a key. Raises SettingsError for a server without an address.
 
     >>> from kumihimo.llm.registry import MODEL_SETTINGS
     >>> requested_grants({"chat": {"base_url": "https://ai.example/v1"}, "embedding": {"key": "X"}}, MODEL_SETTINGS)
-    [Grant(server='', variable='X'), Grant(server='https://ai.example', variable='OPENAI_API_KEY')]
+    [TrustGrant(server='', variable='X'), TrustGrant(server='https://ai.example', variable='OPENAI_API_KEY')]
     >>> from kumihimo.llm.registry import MODEL_SETTINGS
     >>> requested_grants({"chat": {"base_url": "http://localhost:11434/v1", "key": "GROQ_API_KEY"}}, MODEL_SETTINGS)
     []
     """
     grants = {grant for scope in settings.keys() & scopes.keys() for grant in _scope_grants(scope, settings, scopes)}
     models = {str(values.get("model", "")) for values in settings.values()}
-    grants |= {Grant(model, "") for model in models if _is_recorded_elsewhere(model)}
+    grants |= {TrustGrant(model, "") for model in models if _is_recorded_elsewhere(model)}
     return sorted(grant for grant in grants if grant.server or (grant.variable and grant.variable not in USUAL_KEYS))
 
 
-def _scope_grants(scope: str, settings: SettingValues, scopes: KnownSettings) -> Iterator[Grant]:
+def _scope_grants(scope: str, settings: SettingValues, scopes: KnownSettings) -> Iterator[TrustGrant]:
     """Yield each server of a scope with the variable of its key."""
     marked = {name: setting.mark for name, setting in scopes[scope].items() if setting.mark}
     if not marked.keys() & settings[scope].keys():
@@ -145,7 +145,7 @@ def _scope_grants(scope: str, settings: SettingValues, scopes: KnownSettings) ->
     for name, mark in servers.items():
         value = values[name] or ""
         address = None if value in mark.words else mark.parse_address(str(value))
-        yield Grant(address.server if address and not all(map(is_local, address.hosts)) else "", str(variables[0]))
+        yield TrustGrant(address.server if address and not all(map(is_local, address.hosts)) else "", str(variables[0]))
 
 
 def _is_recorded_elsewhere(model: str) -> bool:
@@ -183,7 +183,7 @@ def _trusts_all(environment: Mapping[str, str]) -> bool:
     return environment.get("KUMI_TRUST", "0") not in ("", "0")
 
 
-def _trusted_of(path: Path, environment: Mapping[str, str]) -> Sequence[Grant]:
+def _trusted_of(path: Path, environment: Mapping[str, str]) -> Sequence[TrustGrant]:
     return _read_trusted(environment).get(_key(path), ())
 
 
@@ -191,18 +191,18 @@ def _key(path: Path) -> str:
     return str(path.parent.resolve() / path.name)
 
 
-def _read_trusted(environment: Mapping[str, str]) -> dict[str, list[Grant]]:
+def _read_trusted(environment: Mapping[str, str]) -> dict[str, list[TrustGrant]]:
     path = trust_file_path(environment)
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))
-        return {name: [Grant(server, variable) for server, variable in grants] for name, grants in entries.items()}
+        return {name: [TrustGrant(server, variable) for server, variable in grants] for name, grants in entries.items()}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, AttributeError, TypeError) as error:
         raise SettingsError(f"{path} cannot be read ({error}): delete it, and trust your files again") from error
 
 
-def _write_trusted(trusted: Mapping[str, Sequence[Grant]], environment: Mapping[str, str]) -> None:
+def _write_trusted(trusted: Mapping[str, Sequence[TrustGrant]], environment: Mapping[str, str]) -> None:
     """Write the file, readable by the user alone."""
     path = trust_file_path(environment)
     try:

@@ -141,7 +141,7 @@ class IndexKeys:
 
 @dataclass(frozen=True, slots=True)
 class _KeyLedger:
-    """The `Ledger` of a key for a day: it counts what all processes spend, and tells the one of the index.
+    """The `UsageLedger` of a key for a day: it counts what all processes spend, and tells the one of the index.
 
     No request begins that may go beyond the limit of the key.
     """
