@@ -30,7 +30,7 @@ def show_built(built: Built, *, verbose: bool = False) -> None:
             return
     contents = join_words([_format_count(built.rows[table], table) for table in _HELD if built.rows.get(table)])
     if has_changed(built) or not contents:
-        printing.print_message(_describe_files(built))
+        printing.print_message(describe_files(built))
         contents = contents or translate("nothing to search: no file of a supported type has any text")
         printing.print_message(f"The index now holds {contents} ({built.seconds:.1f} s).")
     else:
@@ -48,13 +48,6 @@ def show_built(built: Built, *, verbose: bool = False) -> None:
         printing.print_message(f"Asked for {purposes}: {format_usage(sum(built.spent.values(), Usage()))}.")
     show_failures(built.failed)
     _show_next_steps(built)
-
-
-def show_update(built: Built) -> None:
-    """Print what a build has changed, on one line, and its failures."""
-    printing.print_message(_describe_files(built))
-    show_partial(built.partial)
-    show_failures(built.failed)
 
 
 def _show_batch(batch: BatchState) -> None:
@@ -87,7 +80,7 @@ def _show_batch(batch: BatchState) -> None:
         )
 
 
-def _describe_files(built: Built) -> str:
+def describe_files(built: Built) -> str:
     """Return the numbers of files as a sentence.
 
     Files that were read and are as before count as unchanged.

@@ -168,6 +168,8 @@ def _show(session: options.PaidSession, result: Built | KumiError, *, first: boo
     elif first:
         builds.show_built(result, verbose=session.verbose)
     elif builds.has_changed(result) or result.failed:
-        builds.show_update(result)
+        printing.print_message(builds.describe_files(result))
+        builds.show_partial(result.partial)
+        builds.show_failures(result.failed)
     if first and not session.as_json:
         printing.print_message("Watching for changes; Ctrl-C ends it.")

@@ -30,7 +30,7 @@ ENDPOINT = "/v1/chat/completions"
 _NAME = "kumihimo"  # the key of our name in the metadata of a job
 _MAX_RESULT_BYTES, _MAX_LINE_BYTES = 2048 * MEGABYTE, 16 * MEGABYTE
 _NO_BATCHES = (404, 405, 501)
-_RETRIED = (408, 409, 429)  # statuses of a request that may succeed in the next batch, as those from 500 on
+_RETRIED = (0, 408, 409, 429)  # statuses of a request that may succeed in the next batch, as those from 500 on
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,8 @@ def parse_result(line: bytes, sizes: Mapping[bytes, int], prices: Prices) -> Bat
         error = error or _mapping(reply).get("error") or reply
         code = _mapping(error).get("code")
         message = redact(error_reason(error) or "no reason given")[:300].rstrip(".")
-        passes = code in ("batch_expired", "batch_cancelled") or _may_succeed(status) or isinstance(reply, str)
+        passes = not isinstance(status, int) or status in _RETRIED or status >= 500 or isinstance(reply, str)
+        passes = passes or code in ("batch_expired", "batch_cancelled")
         return BatchResult(
             key, error=f"{message} ({code or status})" if code or status else message, may_succeed=passes
         )
@@ -208,10 +209,6 @@ def parse_result(line: bytes, sizes: Mapping[bytes, int], prices: Prices) -> Bat
 def _mapping(value: Any) -> Mapping[str, Any]:
     """Return the value if it is a mapping, else an empty one."""
     return value if isinstance(value, Mapping) else {}
-
-
-def _may_succeed(status: object) -> bool:
-    return not isinstance(status, int) or status in _RETRIED or status >= 500 or status == 0
 
 
 def _lines_of(file: str) -> "Callable[[OpenAI], list[bytes]]":

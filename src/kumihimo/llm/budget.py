@@ -199,7 +199,7 @@ class Budget:
         admit = partial(self._admits, account, estimate)
         if self._ledger:
             return self._ledger.reserve(account, estimate, size, admit)
-        return _settle_nothing if admit() else None
+        return (lambda _: None) if admit() else None
 
     def _admits(
         self, account: Account, estimate: Usage, total: Usage | None = None, reserved: Usage = _NOTHING
@@ -240,10 +240,6 @@ class Budget:
         if self._parent is None:  # which logs it too
             counts = (usage.prompt_tokens, usage.completion_tokens, usage.seconds)
             log.info("%s: %s, %d + %d tokens, %.1f s", account.scope, account.model, *counts)
-
-
-def _settle_nothing(usage: Usage) -> None:
-    """Settle a request of a budget without a ledger."""
 
 
 def budgeted(send: Callable[[Q], R], budget: Budget, account: Account) -> Callable[[Q], R]:

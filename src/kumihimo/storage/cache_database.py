@@ -90,7 +90,12 @@ class _LockFile:
             self.offsets -= offsets
 
     def close(self) -> None:
-        _close_lock_file(self)
+        """Close the file with its last claim."""
+        with _shared_lock:
+            self.users -= 1
+            if not self.users:
+                _shared_files.pop(self.path, None)
+                os.close(self.descriptor)
 
 
 _shared_files: dict[str, _LockFile] = {}  # only where locks belong to a process, which may close a file but once
@@ -105,14 +110,6 @@ def _open_lock_file(path: Path) -> _LockFile:
             _shared_files[key] = file
         file.users += 1
     return file
-
-
-def _close_lock_file(file: _LockFile) -> None:
-    with _shared_lock:
-        file.users -= 1
-        if not file.users:
-            _shared_files.pop(file.path, None)
-            os.close(file.descriptor)
 
 
 class KeyClaims:

@@ -14,6 +14,7 @@ from threading import Lock, RLock
 from typing import Any, ClassVar, TypeVar
 
 from kumihimo.core.cancel import CancelToken, check_cancelled, locked
+from kumihimo.core.errors import IndexUnavailable, NewerFormat
 from kumihimo.core.redaction import redact
 from kumihimo.core.table import Codec, Row
 from kumihimo.storage.session import Connection, Session
@@ -73,6 +74,23 @@ class BuildMemory:
 
 
 PAGE_ROWS = 1000  # rows of one query
+
+
+def check_format(version: int, newest: int, location: str, new_place: str, *, rebuild: bool = False) -> None:
+    """Raise IndexUnavailable for an index of another version.
+
+    new_place: where another index would be. rebuild: an older one is built again.
+    """
+    if version > newest:
+        raise NewerFormat(
+            f"the index in {location} has format {version}, this version reads up to {newest}: "
+            f"upgrade with `pip install -U kumihimo`, or make a new index {new_place}"
+        )
+    if version < newest and not rebuild:
+        raise IndexUnavailable(
+            f"the index in {location} was built by an older version: run `kumi index --rebuild`; "
+            "cached replies of models are kept"
+        )
 
 
 @dataclass(slots=True)

@@ -145,10 +145,11 @@ def describe_reason(reason: Reason) -> str:
     terms, link = reason.document_terms, _describe_link(reason)
     named = frozenset(subject_terms(" ".join(terms)))
     phrases = [p for p in reason.phrases if not (p.terms <= named or (p.is_name and p.terms & named))]
+    in_title = [phrase for phrase in phrases if not phrase.places]
     clauses = [
         translate(_describe_document(terms)),
         translate(_describe_phrases([phrase for phrase in phrases if phrase.places])),
-        "" if terms else translate(_describe_title([p for p in phrases if not p.places])),
+        translate(f"has {_quote(in_title[:2])} in its title") if in_title and not terms else "",
         link if reason.continues else "",
     ]
     other = link or translate(_VERBATIM_TEXT if reason.verbatim else _NO_WORDS_TEXT)
@@ -181,11 +182,6 @@ def _describe_phrases(phrases: Sequence[Phrase]) -> str:
         return f"names {names} near {words}" if near else f"names {names}; says {words}"
     together = " close together" if near else ""
     return f"names {names}{together}" if names else f"says {words}{together}" if words else ""
-
-
-def _describe_title(phrases: Sequence[Phrase]) -> str:
-    """Return phrases that only the title has as a clause."""
-    return f"has {_quote(phrases[:2])} in its title" if phrases else ""
 
 
 def _fits(phrases: Sequence[Phrase]) -> bool:

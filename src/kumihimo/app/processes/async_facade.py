@@ -71,7 +71,7 @@ class AsyncKumihimo:
         self.room = QuestionRoom(address, workers) if workers and address else None
         self._key = ""  # of the caller
         self._tokens: set[CancelToken] = set()  # of all calls in progress
-        self.on_answered: Callable[[str, float], object] = _ignore
+        self.on_answered: Callable[[str, float], object] = lambda _method, _seconds: None
         self._is_closed = False
 
     @classmethod
@@ -326,10 +326,6 @@ def _check_no_listeners(query: Query) -> None:
         raise SettingsError(
             "AsyncKumihimo takes no cancel, on_token, on_context or progress: cancel the task, or use `events`"
         )
-
-
-def _ignore(_method: str, _seconds: float) -> None:
-    """Take the time of a question that nobody counts."""
 
 
 @dataclass(slots=True)

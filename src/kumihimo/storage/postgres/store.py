@@ -11,8 +11,8 @@ from zlib import crc32
 
 from kumihimo.connections import open_postgres_pool
 from kumihimo.core.cancel import CancelToken, check_cancelled
-from kumihimo.core.errors import IndexBusy, IndexUnavailable, NewerFormat
-from kumihimo.storage.database import BuildMemory
+from kumihimo.core.errors import IndexBusy, IndexUnavailable
+from kumihimo.storage.database import BuildMemory, check_format
 from kumihimo.storage.postgres import connecting
 from kumihimo.storage.postgres.cache_tables import CACHE_TABLES
 from kumihimo.storage.postgres.connection import PostgresDb
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kumihimo.storage.place import IndexPlace
 
 FORMAT = 1  # of the schema
+_NEW_PLACE = "in another schema"
 _KEPT_BY_REBUILD = "communities"  # remember
 _KEPT_META = ("sources", "methods", "models", "origins", "build", "format")
 _MAX_READERS, _POOL_TIMEOUT = 32, 30.0  # connections; seconds to wait for one
@@ -79,7 +80,7 @@ class PostgresStore:
                     raise IndexUnavailable(
                         f"there is no index in {self.location}: make one with `kumi index PATH --index ADDRESS`"
                     )
-                self._check_format(version)
+                check_format(version, FORMAT, self.location, _NEW_PLACE)
                 yield db
                 db.commit()
             except BaseException:
@@ -192,23 +193,11 @@ class PostgresStore:
             for statement in _TABLES.format(text=db.types["TEXT"]).split(";"):
                 db.run(statement)
         version = db.meta("format", FORMAT)
-        self._check_format(version, rebuild=rebuild)
+        check_format(version, FORMAT, self.location, _NEW_PLACE, rebuild=rebuild)
         if rebuild:
             _forget_tables(db)
         if db.meta("format") != FORMAT:
             db.set_meta("format", FORMAT)
-
-    def _check_format(self, version: int, *, rebuild: bool = False) -> None:
-        if version > FORMAT:
-            raise NewerFormat(
-                f"the index in {self.location} has format {version}, this version reads up to {FORMAT}: "
-                "upgrade with `pip install -U kumihimo`, or make a new index in another schema"
-            )
-        if version < FORMAT and not rebuild:
-            raise IndexUnavailable(
-                f"the index in {self.location} was built by an older version: run `kumi index --rebuild`; "
-                "cached replies of models are kept"
-            )
 
     def _wait_for_readers(self, db: PostgresDb, deadline: float | None) -> None:
         """Wait until nothing in the database reads an earlier state.

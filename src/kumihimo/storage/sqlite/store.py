@@ -8,9 +8,9 @@ from pathlib import Path
 from threading import Lock
 
 from kumihimo.core.cancel import CancelToken, check_cancelled
-from kumihimo.core.errors import IndexBusy, IndexUnavailable, NewerFormat
+from kumihimo.core.errors import IndexBusy, IndexUnavailable
 from kumihimo.storage import StorageError
-from kumihimo.storage.database import BuildMemory
+from kumihimo.storage.database import BuildMemory, check_format
 from kumihimo.storage.sqlite.connection import Db
 from kumihimo.storage.sqlite.database_file import database_address, explain_error, is_immutable
 
@@ -163,16 +163,7 @@ class SqliteStore:
                 return
 
     def _check_format(self, version: int, *, rebuild: bool = False) -> None:
-        if version > FORMAT:
-            raise NewerFormat(
-                f"the index in {self.folder} has format {version}, this version reads up to {FORMAT}: "
-                "upgrade with `pip install -U kumihimo`, or make a new index with `--index DIR`"
-            )
-        if 0 < version < FORMAT and not rebuild:
-            raise IndexUnavailable(
-                f"the index in {self.folder} was built by an older version: run `kumi index --rebuild`; "
-                "cached replies of models are kept"
-            )
+        check_format(version or FORMAT, FORMAT, str(self.folder), "with `--index DIR`", rebuild=rebuild)
 
 
 def _connect(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
