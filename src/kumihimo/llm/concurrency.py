@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from threading import Event, Thread
 from typing import TypeVar
 
-from kumihimo.core.cancel import CancelToken, check_cancelled
+from kumihimo.core.cancel import CancelToken
 from kumihimo.core.task import Pool, Progress, ProgressEvent
 from kumihimo.llm.protocols import TokenCallback
 

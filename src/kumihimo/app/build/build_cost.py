@@ -1,18 +1,12 @@
-"""a prepared build -> what it would ask of models, also by a sample; whether it needs consent; the replies it uses."""
+"""a prepared build -> what it would ask of models; whether it needs consent; the replies it uses."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from kumihimo.app.build import cost
 from kumihimo.app.build.build import Build, models_by_scope
 from kumihimo.app.opened.results import Consent, Plan, Total
-from kumihimo.core.digests import hash_parts
 from kumihimo.core.engine import fingerprints
 from kumihimo.core.errors import ConsentRequired
-from kumihimo.core.task import Job, Pool, RunJob, StepResult, Task
-from kumihimo.core.usage import Usage
-from kumihimo.core.wiring import ROOT, Step
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.local_embedder import LOCAL_MODEL, is_local_model
 from kumihimo.llm.registry import RULES
@@ -66,21 +60,18 @@ def _would_pay_again(build: Build) -> bool:
     return texts > failing or any(tally.calls for tally in dry_models.tallies.values())
 
 
-def plan_build(build: Build, sample: int = 0) -> Plan:
+def plan_build(build: Build) -> Plan:
     """Estimate the requests of `run` by a dry run.
 
-    The dry run answers from the cache alone. sample: process this many chunks with real calls for a better
-    estimate.
+    The dry run answers from the cache alone.
     """
-    past = _run_sample(build, sample) if sample else {}
     dry_models = cost.DryRunModels(build.models, build.tokenizer, models_by_scope(build.db, build.catalogue))
     _with_dry_models(build, dry_models).dry_run()
     spent = build.models.cache().usage() if dry_models.tallies or dry_models.embedded else []
     scopes, tables = model_dependencies(build)
     estimator = cost.PlanEstimator(
-        dry_models.tallies, scopes, cost.usage_history(spent, dry_models.tallies) | past, spent,
-        dry_models.embedded, tables,
-    )  # fmt: skip
+        dry_models.tallies, scopes, cost.usage_history(spent, dry_models.tallies), spent, dry_models.embedded, tables
+    )
     alone = {name: model_dependencies(replace(build, methods=[name])) for name in build.methods}
     totals = [Total.of(name, estimator.estimates(*steps)) for name, steps in alone.items()]
     local_work = cost.estimate_local_work(build.models.local_embedder, dry_models.local_texts)
@@ -92,13 +83,6 @@ def _with_dry_models(build: Build, dry_models: cost.DryRunModels) -> Build:
     return replace(
         build, llm_for=dry_models.llm, embedder_for=dry_models.embedder, pool=map, budget=budget, progress=None
     )
-
-
-def _run_sample(build: Build, size: int) -> dict[str, cost.PastUsage]:
-    documents = build.db.rows(ROOT)
-    sample = SamplingPool(size, build.pool, build.budget, lambda id: bool(documents.get_many([id])))
-    replace(build, pool=sample).dry_run(with_views=False)
-    return usage_from_sample(sample)
 
 
 def model_dependencies(build: Build) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
@@ -157,72 +141,3 @@ def used_cache_keys(build: Build, cache: ResponseCache) -> set[bytes]:
     finally:
         cache.used_keys = None
     return used_keys
-
-
-@dataclass(slots=True)
-class SamplingPool:
-    """A pool that runs a sample of chunks, spread over all.
-
-    It also runs the rows made from them. size: chunks in the sample. budget: what the build pays from.
-    """
-
-    size: int
-    pool: Pool
-    budget: Budget
-    is_document: Callable[[str], bool]
-    keys: Counter[str] = field(default_factory=Counter)  # by step: number of sampled keys
-    scopes: dict[str, str] = field(default_factory=dict)  # by step: where its settings and its model are set
-    usage: dict[str, Usage] = field(default_factory=dict)  # by step: paid or cached
-    _sample_keys: set[str] = field(default_factory=set)
-
-    def __call__(self, call: RunJob, jobs: Iterable[Job]) -> Iterator[list[StepResult]]:
-        all_jobs = list(jobs)
-        chunks = {self._chunk_id(key) for job in all_jobs for key, _ in job if self.is_document(key.partition(".")[0])}
-        if {"." in chunk for chunk in chunks} - {"." in chunk for chunk in self._sample_keys}:
-            # sample from the keys of this step, not from all chunks: steps over documents may run before their chunks
-            self._sample_keys |= set(sorted(chunks, key=hash_parts)[: self.size])
-            self._sample_keys |= {chunk.partition(".")[0] for chunk in self._sample_keys}
-
-        def run_sampled(job: Job) -> list[StepResult]:
-            sampled_job = [(key, rows) for key, rows in job if rows and self._in_sample(key)]
-            if isinstance(call, Task):
-                self.keys[call.step.name] += len(sampled_job)
-                self.scopes[call.step.name] = call.step.scope
-            results = {result.key: result for result in call(sampled_job)}
-            return [results.get(key) or StepResult(key, [], b"", "not in the sample") for key, _ in job]
-
-        step = call.step if isinstance(call, Task) else None
-        before = self._scope_usage(step)
-        yield from self.pool(run_sampled, all_jobs)
-        if step:
-            used = self._scope_usage(step) - before
-            self.usage[step.name] = self.usage.get(step.name, Usage()) + used
-
-    def _scope_usage(self, step: Step | None) -> Usage:
-        """Return what the scope of a step has used so far."""
-        none, scope = Usage(), step.scope if step else ""
-        return self.budget.spent.get(scope, none) + self.budget.saved.get(scope, none)
-
-    def _in_sample(self, key: str) -> bool:
-        """Return whether the key is in the sample.
-
-        Keys are documents, chunks, rows made from them, or groups of such rows; groups hold sampled rows only.
-        """
-        return not self.is_document(key.partition(".")[0]) or self._chunk_id(key) in self._sample_keys
-
-    @staticmethod
-    def _chunk_id(key: str) -> str:
-        """Return the chunk of a key, or its whole document."""
-        return ".".join(key.split(".")[:2])
-
-
-def usage_from_sample(sample: SamplingPool) -> dict[str, cost.PastUsage]:
-    """Return the usage of a sample by scope.
-
-    Steps that share a conversation repeat its turns: only the longest one counts.
-    """
-    longest: dict[str, Usage] = {}
-    for step, usage in sample.usage.items():
-        scope = sample.scopes[step]
-        longest[scope] = max(longest.get(scope, Usage()), usage, key=lambda each: each.calls)
-    return {scope: cost.PastUsage(sample.keys[scope], usage) for scope, usage in longest.items() if usage.calls}

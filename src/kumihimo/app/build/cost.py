@@ -113,18 +113,10 @@ def skip_failed(call: RunJob, jobs: Iterable[Job]) -> Iterator[list[StepResult]]
         yield call([(key, rows) for key, rows in job if key not in failing])
 
 
-@dataclass(frozen=True, slots=True)
-class PastUsage:
-    """The usage of a step so far, and its number of keys; 0: it is not known."""
-
-    keys: int
-    usage: Usage
-
-
-def usage_history(spent: Iterable[UsageEntry], tallies: Mapping[str, RequestTally]) -> dict[str, PastUsage]:
+def usage_history(spent: Iterable[UsageEntry], tallies: Mapping[str, RequestTally]) -> dict[str, Usage]:
     """Return past usage by scope."""
     return {
-        s.scope: PastUsage(0, s.usage)
+        s.scope: s.usage
         for s in spent
         if s.kind == "spent" and s.scope in tallies and s.model == tallies[s.scope].model and s.usage.calls
     }
@@ -140,7 +132,7 @@ class PlanEstimator:
 
     tallies: Mapping[str, RequestTally]
     dependencies: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    past: Mapping[str, PastUsage] = field(default_factory=dict)
+    past: Mapping[str, Usage] = field(default_factory=dict)
     spent: Sequence[UsageEntry] = ()
     embedded: Mapping[str, RequestTally] = field(default_factory=dict)
     table_dependencies: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -169,27 +161,27 @@ class PlanEstimator:
 
         It is the root of their length, because merges and reports have limits.
         """
-        past = [(step_rates.STEPS[scope], each.usage) for scope, each in self.past.items() if scope in step_rates.STEPS]
+        past = [(step_rates.STEPS[scope], usage) for scope, usage in self.past.items() if scope in step_rates.STEPS]
         typical = sum(rate.reply * usage.calls for rate, usage in past)
         return float((sum(usage.completion_tokens for _, usage in past) / typical) ** 0.5) if typical else 1.0
 
     def _past_usage(self, scopes: Iterable[str]) -> Usage:
         """Return the past usage of these scopes together."""
-        return sum((self.past[scope].usage for scope in scopes if scope in self.past), Usage())
+        return sum((self.past[scope] for scope in scopes if scope in self.past), Usage())
 
     def _step(self, scope: str, tally: RequestTally, upstream: Usage, earlier: Usage) -> tuple[Estimate, Usage]:
         """Return the estimate of a step, and its typical usage.
 
         upstream, earlier: the coming and the past usage of the steps before it.
         """
-        rate, past = step_rates.STEPS.get(scope, step_rates.PLUGIN_STEP), self.past.get(scope)
+        rate, own = step_rates.STEPS.get(scope, step_rates.PLUGIN_STEP), self.past.get(scope, Usage())
         similar = [s for s in self.spent if s.kind == "spent" and s.model == tally.model]
         similar = [s for s in similar if s.scope == scope] or similar
         usage, size = sum((s.usage for s in similar), Usage()), sum(s.bytes for s in similar)
-        own = past.usage if past else Usage()
         past_calls = own.calls + earlier.calls
         margin = _TOKENS ** _margin_share(past_calls, _TOKENS_HALVED)
-        least, most = _turn_shares(tally, past, rate, margin)
+        certain = max(tally.followups - tally.calls, 0) if scope in step_rates.STEPS else 0  # all later turns but one
+        least, most = (certain + share * (tally.followups - certain) for share in rate.turns)
         known = own.calls + tally.calls if earlier.calls else 0
         if scope in step_rates.STEPS:
             more, before, weight = upstream.completion_tokens / 1000, earlier.completion_tokens / 1000, _CALLS_WEIGHT
@@ -198,10 +190,10 @@ class PlanEstimator:
         later = more * (weight * rate.calls + known) / (weight + before)
         low, high = (later * factor ** _margin_share(past_calls, _CALLS_HALVED) for factor in _LATER_CALLS)
         calls: Range = (
-            tally.calls + round(least * tally.followups + low),
-            tally.calls + round(most * tally.followups + high),
+            tally.calls + round(least + low),
+            tally.calls + round(most + high),
         )
-        turns = (least + most) / 2 * tally.followups
+        turns = (least + most) / 2
         reply, each_prompt = rate.reply * self._wordiness, rate.prompt * self._wordiness
         if own.calls:
             reply, each_prompt = own.completion_tokens / own.calls, own.prompt_tokens / own.calls
@@ -292,17 +284,6 @@ def estimate_local_work(embedder: Embedder | None, texts: Sequence[str]) -> Loca
     embedder(sample)
     rate = (thread_time() - start) / sum(len(text.encode()) + 1 for text in sample)
     return LocalWork(embedder.fingerprint, len(texts), rate * sum(len(text.encode()) + 1 for text in texts))
-
-
-def _turn_shares(tally: RequestTally, past: PastUsage | None, rate: step_rates.StepRate, margin: float) -> Range:
-    """Return the bounds on the share of the possible later turns.
-
-    It is as in the sample, if there is one.
-    """
-    if not (past and past.keys and tally.followups):
-        return rate.turns
-    turns, possible = past.usage.calls / past.keys, tally.followups / tally.calls
-    return max(turns / margin - 1, 0) / possible, min((turns * margin - 1) / possible, 1)
 
 
 def _margin_share(calls: int, halved_after: int) -> float:

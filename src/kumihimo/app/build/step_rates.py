@@ -13,7 +13,7 @@ class StepRate(NamedTuple):
     """What a step asks when a model of middle length replies.
 
     calls: for 1,000 tokens that the steps before it reply; of a plug-in, for a call of theirs. prompt, reply: tokens of
-    a call. turns: the least and the greatest share of the possible later turns of a conversation.
+    a call. turns: how often the one turn of a conversation that may be left out is asked, least and most.
     """
 
     calls: float = 0.0
@@ -30,10 +30,10 @@ class RowRate(NamedTuple):
 
 
 STEPS: Mapping[str, StepRate] = {
-    "mentions": StepRate(reply=700, turns=(0.1, 0.5)),
+    "mentions": StepRate(reply=700, turns=(0.1, 0.6)),
     "metadata": StepRate(reply=900, turns=(0.9, 1.0)),
-    "frames": StepRate(reply=350),
-    "links": StepRate(reply=350),
+    "frames": StepRate(reply=450),
+    "links": StepRate(reply=90),
     "entities": StepRate(0.25, 700, 330),
     "relations": StepRate(0.04, 700, 330),
     "claims": StepRate(0.04, 700, 330),
