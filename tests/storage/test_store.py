@@ -222,7 +222,7 @@ def test_a_newer_format_names_the_remedy(tmp_path: Path) -> None:
     execute_sql(tmp_path, "PRAGMA user_version = 7")
     message = (
         f"the index in {tmp_path} has format 7, this version reads up to 4: "
-        "upgrade with `pip install -U kumihimo`, or make a new index with `--index DIR`"
+        "upgrade with `pip install -U kumihimo`, or name a new index with `--index`"
     )
     with pytest.raises(NewerFormat) as reading, store.read_transaction():
         pass

@@ -76,15 +76,15 @@ class BuildMemory:
 PAGE_ROWS = 1000  # rows of one query
 
 
-def check_format(version: int, newest: int, location: str, new_place: str, *, rebuild: bool = False) -> None:
+def check_format(version: int, newest: int, location: str, *, rebuild: bool = False) -> None:
     """Raise IndexUnavailable for an index of another version.
 
-    new_place: where another index would be. rebuild: an older one is built again.
+    rebuild: an older one is built again.
     """
     if version > newest:
         raise NewerFormat(
             f"the index in {location} has format {version}, this version reads up to {newest}: "
-            f"upgrade with `pip install -U kumihimo`, or make a new index {new_place}"
+            f"upgrade with `pip install -U kumihimo`, or name a new index with `--index`"
         )
     if version < newest and not rebuild:
         raise IndexUnavailable(

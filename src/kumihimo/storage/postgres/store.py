@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from kumihimo.storage.place import IndexPlace
 
 FORMAT = 1  # of the schema
-_NEW_PLACE = "in another schema"
 _KEPT_BY_REBUILD = "communities"  # remember
 _KEPT_META = ("sources", "methods", "models", "origins", "build", "format")
 _MAX_READERS, _POOL_TIMEOUT = 32, 30.0  # connections; seconds to wait for one
@@ -80,7 +79,7 @@ class PostgresStore:
                     raise IndexUnavailable(
                         f"there is no index in {self.location}: make one with `kumi index PATH --index ADDRESS`"
                     )
-                check_format(version, FORMAT, self.location, _NEW_PLACE)
+                check_format(version, FORMAT, self.location)
                 yield db
                 db.commit()
             except BaseException:
@@ -193,7 +192,7 @@ class PostgresStore:
             for statement in _TABLES.format(text=db.types["TEXT"]).split(";"):
                 db.run(statement)
         version = db.meta("format", FORMAT)
-        check_format(version, FORMAT, self.location, _NEW_PLACE, rebuild=rebuild)
+        check_format(version, FORMAT, self.location, rebuild=rebuild)
         if rebuild:
             _forget_tables(db)
         if db.meta("format") != FORMAT:

@@ -163,7 +163,7 @@ class SqliteStore:
                 return
 
     def _check_format(self, version: int, *, rebuild: bool = False) -> None:
-        check_format(version or FORMAT, FORMAT, str(self.folder), "with `--index DIR`", rebuild=rebuild)
+        check_format(version or FORMAT, FORMAT, str(self.folder), rebuild=rebuild)
 
 
 def _connect(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
