@@ -21,6 +21,7 @@ from kumihimo.core.errors import Cancelled
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
 from kumihimo.core.task import ProgressEvent
+from kumihimo.generation.search_again import OFFER, OFFER_OF_MANY
 from kumihimo.llm.budget import Caps
 from kumihimo.llm.cached_llm import Chat
 from kumihimo.llm.protocols import LLM, ChatRequest, Reply
@@ -401,6 +402,90 @@ def test_a_narrow_question_reads_what_a_model_wrote_of_named_things(world: World
     assert "entities" not in {item.table for item in world.kumi.ask(QUESTION).context}
 
 
+def scripted(world: World, *replies: str) -> list[str]:
+    """Let the model reply so when it has to answer; return the prompts that it gets for that."""
+    prompts, chat = list[str](), world.models.chat
+
+    def reply(prompt: str) -> str:
+        prompts.append(prompt)
+        return replies[min(len(prompts), len(replies)) - 1]
+
+    world.models.chat = lambda scope: FakeChat(reply) if scope == "answer" else chat(scope)  # type: ignore[method-assign]
+    return prompts
+
+
+ASKS_FOR_ALL = ["SEARCH: ALL", "**SEARCH:** all.", "```\nSEARCH: ALL\n```", "SEARCH：ALL"]
+
+
+@pytest.mark.parametrize("way", ASKS_FOR_ALL)
+def test_a_reply_may_have_many_documents_read(world: World, way: str) -> None:
+    told = list[str | Context]()
+    prompts = scripted(world, way, "Cal Roe did [1].")
+    answer = world.kumi.ask(QUESTION, on_token=told.append, on_context=told.append)
+    assert (answer.method, answer.context.method, answer.approach) == ("wide", "wide", "model")
+    assert answer.text == "Cal Roe did [1]."
+    assert "".join(map(str, told)).endswith(answer.text)
+    assert "SEARCH" not in "".join(text for text in told if isinstance(text, str))
+    assert [item for item in told if isinstance(item, Context)][-1] == answer.context
+    assert [OFFER_OF_MANY in prompt for prompt in prompts] == [True, False]
+    assert [OFFER in prompt for prompt in prompts] == [True, False]
+    assert "3 passages of 3 documents" in answer.context.query_type
+
+
+@pytest.mark.parametrize(
+    "options", [{"method": "braid"}, {"k": 3}, {"method": "naive"}, {"caps": Caps(calls=5)}, {"caps": Caps(calls=1)}]
+)
+def test_many_documents_are_read_where_nobody_chose_and_caps_leave_room(world: World, options: dict[str, Any]) -> None:
+    prompts = scripted(world, "SEARCH: ALL" if options.get("caps") != Caps(calls=1) else "Cal did [1].", "Cal did [1].")
+    answer = world.kumi.ask(QUESTION, **options)
+    assert (answer.text, answer.method == "wide") == ("Cal did [1].", False)
+    assert not any(OFFER_OF_MANY in prompt for prompt in prompts)
+    assert len(prompts) <= 2
+    assert OFFER not in prompts[-1]
+
+
+def test_reading_many_documents_is_one_of_the_rounds(base: Path, tmp_path: Path) -> None:
+    world = World(copy_of(base, tmp_path / "copy"), settings={"answer": {"rounds": 0}})
+    with world.kumi:
+        prompts = scripted(world, "Cal Roe did [1].")
+        assert world.kumi.ask(QUESTION).method == "braid"
+    assert not any(OFFER in prompt or OFFER_OF_MANY in prompt for prompt in prompts)
+
+
+def test_many_documents_are_read_before_other_searches_only(world: World) -> None:
+    prompts = scripted(world, "SEARCH: Who is Bea Orrell?", "SEARCH: ALL", "Cal Roe did [1].")
+    assert world.kumi.ask(QUESTION).method == "braid"
+    assert [OFFER_OF_MANY in prompt for prompt in prompts] == [True, False, False]
+
+
+def test_all_prompts_keep_the_bound_of_a_wide_reading(tmp_path: Path) -> None:
+    """What the first prompt holds is read less afterwards; where little would be left, nothing is offered."""
+    notes = {
+        f"pier{n}.txt": " ".join(f"Ada {n} mended the pier {n}-{i} with oak." for i in range(90)) for n in range(40)
+    }
+    methods, totals = list[str](), list[int]()
+    for reads in (0, 20_000, 9_000):
+        settings = {"answer": {"sources": 40, "score_share": 1.0}, "wide": {"reads": reads or 20_000}}
+        world, prompts = World(tmp_path, settings=settings), list[str]()
+
+        def reply(prompt: str, prompts: list[str] = prompts) -> str:
+            prompts.append(prompt)
+            is_answer = "You answer a question" in prompt
+            said = "SEARCH: ALL" if OFFER_OF_MANY in prompt else "Ada did [1]."
+            return said if is_answer else fake_graph_reader.answer(prompt)
+
+        world.models.chat = lambda scope, reply=reply: FakeChat(reply, join_messages=True)  # type: ignore[misc, method-assign]
+        with world.kumi:
+            if not reads:
+                world.kumi.index(fill(world.notes, notes), methods=["naive"])
+                continue
+            methods.append(world.kumi.ask("Who mended the pier with oak?", caps=Caps(tokens=reads * 10)).method)
+            with world.kumi.snapshot() as snapshot:
+                totals.append(sum(len(snapshot.tokenizer(prompt)) for prompt in prompts))
+    assert methods == ["wide", "naive"]
+    assert 20_000 < totals[0] <= 30_000
+
+
 def test_a_search_without_a_method_asks_no_model(world: World) -> None:
     asked: list[str] = []
     world.models.before = asked.append
@@ -462,7 +547,8 @@ def test_the_plan_of_the_default_is_that_of_the_method_it_chooses(world: World) 
     def calls(question: str, method: str = "auto") -> dict[str, tuple[float, float]]:
         return {each.step: each.calls for each in world.kumi.estimate_query_cost(method, question).estimates}
 
-    assert calls(QUESTION) == {"answer": (1, 3)}
+    assert calls(QUESTION) == {"wide": (0, 3), "answer": (1, 3)}  # its reply may ask for a wide reading
+    assert calls(QUESTION, "braid") == {"answer": (1, 3)}
     assert (
         calls(OVERVIEW) == calls(OVERVIEW, "wide") == {"wide": (0, 3), "answer": (0, 1)}
     )  # three passages, no reports

@@ -152,6 +152,8 @@ WAYS = [
     "SEARCH:\n- Who cut stone?",
     "## SEARCH: Who cut stone?",
     "“SEARCH: Who cut stone?”",
+    "SEARCH: ALL",
+    "Not enough. **SEARCH: all.**",
 ]
 
 

@@ -226,7 +226,7 @@ def written(reply: str) -> Answer:
     """Return the answer of a model with this reply, from two sources."""
     chunks = [Chunk(id=f"d{n}.00000", text=text, title="", start=0, end=0, tokens=9) for n, text in enumerate(TEXTS)]
     context = Context(tuple(Evidence("chunks", chunk, 1.0) for chunk in chunks))
-    return answer("When?", "naive", context, spans, str, Writer(reply), Words(), PROMPT, None)  # type: ignore[arg-type]
+    return answer("When?", context, spans, str, Writer(reply), Words(), PROMPT, None)  # type: ignore[arg-type]
 
 
 MARKDOWN = """

@@ -42,7 +42,7 @@ class WordTokenizer:
 
 def context(*texts: str) -> Context:
     chunks = [Chunk(id=f"d{n}.00000", text=text, title="", start=7, end=0, tokens=9) for n, text in enumerate(texts)]
-    return Context(tuple(Evidence("chunks", chunk, 1.0) for chunk in chunks))
+    return Context(tuple(Evidence("chunks", chunk, 1.0) for chunk in chunks), method="naive")
 
 
 def spans(item: Evidence) -> Iterator[Span]:
@@ -73,7 +73,6 @@ def ask_model(
         llm = create_llm(chat, cache, Budget(), "answer")
         result = answer(
             "When?",
-            "naive",
             evidence or context(*texts),
             spans,
             describe,
@@ -178,11 +177,11 @@ def test_the_length_of_an_answer_is_limited() -> None:
         return parse(Reply("At ni", "length"))
 
     llm.fingerprint = "m"  # type: ignore[attr-defined]
-    result = answer("When?", "naive", context(FERRY), spans, describe, llm, WordTokenizer(), PROMPT, None, max_tokens=3)  # type: ignore[arg-type]
+    result = answer("When?", context(FERRY), spans, describe, llm, WordTokenizer(), PROMPT, None, max_tokens=3)  # type: ignore[arg-type]
     assert requests[0]["max_tokens"] == 3
     assert (result.text, result.truncated) == ("At ni", True)
     with pytest.raises(SettingsError, match=r"answer\.max_tokens is 0: it has to be 1 or more, such as 4096"):
-        answer("When?", "naive", context(FERRY), spans, describe, llm, WordTokenizer(), PROMPT, None, max_tokens=0)  # type: ignore[arg-type]
+        answer("When?", context(FERRY), spans, describe, llm, WordTokenizer(), PROMPT, None, max_tokens=0)  # type: ignore[arg-type]
 
 
 def test_without_evidence_no_call() -> None:

@@ -235,7 +235,7 @@ def answer_with(reply: str, context: Context) -> Answer:
     with TemporaryDirectory() as folder:
         cache = ResponseCache(Path(folder, "cache.db"))
         llm = create_llm(FakeChat(lambda prompt: reply), cache, Budget(), "answer")
-        result = answer("When?", "naive", context, spans, str, llm, tokenizer, PROMPT, None)
+        result = answer("When?", context, spans, str, llm, tokenizer, PROMPT, None)
         cache.close()
     return result
 

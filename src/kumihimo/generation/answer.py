@@ -22,10 +22,10 @@ from kumihimo.generation.citation_filter import CitationFilter
 from kumihimo.generation.search_again import (
     MAX_PASSAGES,
     NO_SEARCH,
+    OFFER,
+    OFFER_OF_MANY,
     SearchAgain,
     SearchFilter,
-    add_found,
-    offer_searches,
     split_reply,
 )
 from kumihimo.generation.source_packing import MAX_SOURCES, SCORE_SHARE, PackedSource, label_sources, pack_sources
@@ -59,7 +59,6 @@ QuotableRows = tuple[Sequence[Evidence], Sequence[Span]]  # rows that a citation
 
 def answer(
     question: str,
-    method: str,
     context: Context,
     spans: SpanFinder,
     describe_document: Callable[[str], str],
@@ -84,8 +83,8 @@ def answer(
     The text is the model's, without citations of missing sources; those are counted. prompt_path: the prompt file.
     describe_document: returns the title and the date of a document by its id. on_token: receives the text as it comes.
     on_context: receives the evidence before that. From then on nothing is read: the index may change under the model.
-    search_again: lets the model reply with queries instead; None: it has to answer. quote: returns the answer without a
-    model, for one that does nothing but search.
+    search_again: lets the model reply with queries instead, or have many documents read; None: it has to answer. quote:
+    returns the answer without a model, for one that does nothing but search.
     length: `normal` is as broad as the question. budget: maximum evidence tokens for the model. sources: their maximum
     number in the prompt. score_share: the best texts with this share of all scores are given; 1: all. max_tokens: of
     the answer. response: wanted form, such as `one paragraph` or `a table`; empty for a free form. rounds: how often
@@ -93,7 +92,7 @@ def answer(
     """
     if max_tokens < 1:
         raise SettingsError(f"answer.max_tokens is {max_tokens}: it has to be 1 or more, such as 4096")
-    empty = Answer(question, method, (), context, Usage(), llm.fingerprint, approach="model")
+    empty = Answer(question, context.method, (), context, Usage(), llm.fingerprint, approach="model")
     if not context:
         return announce(replace(empty, status="nothing"), on_token, on_context)
     wishes, shown = {"length": LENGTHS[length], "form": response}, frozenset[Reference]()
@@ -105,16 +104,19 @@ def answer(
         live_filter = CitationFilter(len(packed), on_token)
         stream = SearchFilter(live_filter, on_context and partial(on_context, context))
         searches = search_again if search_again and rounds > 0 and search_again.is_affordable(prompt) else None
-        if not (read := _ask(llm, prompt, stream, searches is not None, on_token and stream, max_tokens)):
+        read_widely = searches.read_widely(prompt) if searches and not context.rounds[1:] else None
+        offers = OFFER_OF_MANY if read_widely else OFFER if searches else ""
+        if not (read := _ask(llm, prompt, stream, offers, on_token and stream, max_tokens)):
             return announce(quote(context) if quote else empty, on_token, None)
         reply, text, queries = read
         if searches is None or queries is None:
             break
-        found = searches.search(context, queries)
-        context, rounds, sources = add_found(context, found), rounds - 1 if found else 0, sources + MAX_PASSAGES
+        context, path, may_go_on = searches.read_on(context, queries, read_widely)
+        prompt_path, rounds, sources = path or prompt_path, rounds - 1 if may_go_on else 0, sources + MAX_PASSAGES
     stream.start()
     live_filter.end()
-    return _cite(replace(empty, context=context, truncated=reply.truncated), text, packed, quotable)
+    empty = replace(empty, method=context.method, context=context, truncated=reply.truncated)
+    return _cite(empty, text, packed, quotable)
 
 
 Read = tuple[Reply, str, list[str] | None]  # a reply, and its answer or its queries
@@ -124,18 +126,21 @@ def _ask(
     llm: LLM,
     prompt: Messages,
     stream: SearchFilter,
-    may_search: bool,
+    offers: str,
     on_token: TokenCallback | None,
     max_tokens: int,
 ) -> Read | None:
-    """Return what a reply says; None if it does nothing but search."""
-    if may_search:
-        prompt = offer_searches(prompt)
+    """Return what a reply says; None if it does nothing but search.
+
+    offers: what it may do instead of answering; empty: nothing.
+    """
+    if offers:
+        prompt = [*prompt[:-1], {**prompt[-1], "content": f"{prompt[-1]['content']}\n\n{offers}"}]
     else:
         stream.start()
     try:
         read: Read = llm(
-            prompt, parse=partial(_read_reply, stream, may_search), on_token=on_token, max_tokens=max_tokens
+            prompt, parse=partial(_read_reply, stream, bool(offers)), on_token=on_token, max_tokens=max_tokens
         )
     except (BudgetExceeded, UnparsableReply):
         if not stream.is_refused:

@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from kumihimo.core.answer import PART_SEPARATOR
 from kumihimo.core.context import Context, Evidence
@@ -22,6 +23,14 @@ OFFER = (
     " question only describes, put in the name that a source gives. Put in no name that stands neither in the question"
     " nor in a source. Where a search has found nothing, use other words once; then answer what the sources hold. If"
     " they answer the question, answer it now."
+)
+MANY = "ALL"  # the query that asks for many documents
+OFFER_OF_MANY = (  # with that of a search
+    f"{OFFER}\n\n"
+    "Or have many documents read: a question on what many documents say together (an overview, kinds or causes, what"
+    " several people say, a comparison, a change over time) needs more than a few passages. If these sources are a"
+    f" small part of what it needs, write `SEARCH: {MANY}` and nothing else. A question on one fact, event, person or"
+    " document does not need it."
 )
 MAX_PASSAGES = 8  # of a round, at most
 NO_SEARCH = (  # to a model that searches where it has to answer
@@ -48,17 +57,38 @@ class SearchAgain:
     """How an answer may search again.
 
     search: returns what each query finds; queries that are not worth a search are left out.
-    is_affordable: whether the caps of the question leave room for a second request like this one.
+    is_affordable: whether the caps of the question leave room for a second request like this one. read_widely: returns
+    what reads many documents after such a request; None if nothing may.
     """
 
     search: Callable[[Context, Sequence[str]], Mapping[str, Context]]
     is_affordable: Callable[[Messages], bool]
+    read_widely: Callable[[Messages], "WideReading | None"]
+
+    def read_on(
+        self, context: Context, queries: Sequence[str], read_widely: "WideReading | None"
+    ) -> tuple[Context, Path | None, bool]:
+        """Return the evidence after a request, and whether another may follow.
+
+        The evidence from many documents comes with the prompt that reads it.
+        """
+        if not asks_for_many(queries):
+            found = self.search(context, queries)
+            return add_found(context, found), None, bool(found)
+        wide, path = read_widely() if read_widely else (context, None)
+        return (wide, path, False) if wide else (context, None, False)
 
 
-def offer_searches(prompt: Messages) -> Messages:
-    """Return the prompt with the offer to search as its last part."""
-    *earlier, last = prompt
-    return [*earlier, {**last, "content": f"{last['content']}\n\n{OFFER}"}]
+WideReading = Callable[[], tuple[Context, Path]]  # returns the evidence, and the prompt that reads it
+
+
+def asks_for_many(queries: Sequence[str]) -> bool:
+    """Return whether the queries of a reply ask for many documents.
+
+    >>> [asks_for_many(queries) for queries in (["ALL."], ["All", "Who?"], ["All of it?"])]
+    [True, True, False]
+    """
+    return any(query.strip(" .。!").upper() == MANY for query in queries)
 
 
 def split_reply(reply: str) -> tuple[str, list[str] | None]:

@@ -1,12 +1,13 @@
 """a question, how to answer it, its limits and its listeners -> Query: one value for everything behind the door."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from kumihimo.app.opened.catalogue import AUTO
 from kumihimo.core.answer import Answer
-from kumihimo.core.cancel import CancelToken
+from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.context import Context
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.task import Progress, ProgressEvent
@@ -82,6 +83,17 @@ class Query:
         """Tell the listener of progress that a step begins."""
         if self.progress:
             self.progress(ProgressEvent(step, model=model))
+
+    @contextmanager
+    def report_search(self, model: str) -> Iterator[None]:
+        """Tell of a search between two calls of the model.
+
+        Raises Cancelled.
+        """
+        check_cancelled(self.cancel)
+        self.report("search")
+        yield
+        self.report("answer", model)
 
     def without_listeners(self) -> Self:
         """Return what another process needs of the query."""

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
+from pathlib import Path
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any, Self, cast
 
-from kumihimo.app.ask import data_frames
 from kumihimo.app.ask.answers_without_model import add_history, answer_without_model, find_result
 from kumihimo.app.ask.further_queries import search_queries
 from kumihimo.app.ask.query import Query
@@ -19,7 +19,7 @@ from kumihimo.app.opened.catalogue import (
     INSTALL_AGAIN,
     WIDE_CALL_BYTES,
     WIDE_CALLS,
-    answering_method,
+    WIDE_METHOD,
     default_method,
     missing_entries,
     missing_tables,
@@ -27,7 +27,6 @@ from kumihimo.app.opened.catalogue import (
     uses_llm,
 )
 from kumihimo.core.answer import Answer
-from kumihimo.core.cancel import check_cancelled
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Reference
@@ -39,20 +38,18 @@ from kumihimo.generation.answer import PROMPT, Length, announce, answer, suggest
 from kumihimo.generation.phrases import replaced_text
 from kumihimo.generation.quoting.requested import add_result, asks_for_documents
 from kumihimo.generation.quoting.requests import put_cited_first
-from kumihimo.generation.search_again import SearchAgain
+from kumihimo.generation.search_again import SearchAgain, WideReading
 from kumihimo.generation.source_packing import PackedSource, pack_sources
 from kumihimo.llm.budget import Account, Budget, Caps
 from kumihimo.llm.cached_llm import StructuredLLM
-from kumihimo.llm.local_embedder import is_local_model
-from kumihimo.llm.protocols import ChatRequest, RerankerName
+from kumihimo.llm.protocols import ChatRequest, Messages, RerankerName
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.llm.telemetry import span
-from kumihimo.search.fulltext import Bm25Search, IndexedWords
-from kumihimo.search.postings import Postings
-from kumihimo.search.protocols import VECTOR_INDEX, KeywordSearch, Matrices, VectorSearch
+from kumihimo.search.fulltext import Bm25Search
+from kumihimo.search.protocols import KeywordSearch, Matrices, VectorSearch
 from kumihimo.search.vectors import CosineSearch
 from kumihimo.text.question import ParsedQuestion
-from kumihimo.text.word_variants import WordIndex, rewrite_question
+from kumihimo.text.word_variants import rewrite_question
 
 BoundMethod = Callable[[ParsedQuestion], Context]
 _PASSAGE_SHARE = 0.9  # of the tokens of an answer, for the passages of one document
@@ -70,14 +67,6 @@ class Snapshot(VisibleTables):
     generation: int = 0  # number of the run, for several answers to one question
     budget: Budget | None = None  # for all questions together; None: one for each question
 
-    def to_arrow(self, name: str) -> Any:
-        """Return the visible rows of a table for Arrow."""
-        return data_frames.to_arrow(self.table(name))
-
-    def to_pandas(self, name: str) -> Any:
-        """Return the visible rows of a table for pandas."""
-        return data_frames.to_pandas(self.table(name))
-
     def method(self, name: str) -> Signature:
         """Return a method. Raise SettingsError if it does not exist."""
         if name not in self.catalogue.methods and (origin := missing_entries(self.db, self.catalogue).get(name)):
@@ -88,13 +77,19 @@ class Snapshot(VisibleTables):
         """Return the method for a search without one."""
         return default_method(self.db, self.catalogue)
 
+    @property
+    def can_read_widely(self) -> bool:
+        """Return whether the models and the tables for that are there."""
+        has_models = self.models.chat("answer") and self.models.chat(WIDE_METHOD)
+        return bool(has_models) and not missing_tables(self.db, self.catalogue, WIDE_METHOD)
+
     def answering_method(self, question: ParsedQuestion) -> str:
         """Return the method for an answer to a question without one.
 
-        A list of documents, or one document, is not read widely.
+        With a chat model, a question on many documents is read widely; a list of documents, or one document, is not.
         """
-        chosen, default = answering_method(self.db, self.catalogue, self.models, question), self.default_method()
-        return default if chosen != default and asks_for_documents(question, self.tracer) else chosen
+        is_wide = question.asks_widely and self.can_read_widely
+        return WIDE_METHOD if is_wide and not asks_for_documents(question, self.tracer) else self.default_method()
 
     def retrieve(self, question: str, name: str = "", **options: Any) -> Context:
         """Return the evidence for the question, best first.
@@ -163,16 +158,6 @@ class Snapshot(VisibleTables):
             return lambda question: signature.function(question.text, **arguments)
         return lambda question: signature.function(question, **arguments)
 
-    def indexed_words(self) -> WordIndex | None:
-        """Return the words of the chunks, if they have a full-text index."""
-        if not self.db.has("words_chunks_blocks"):
-            return None
-        return IndexedWords(self.db, self.table("chunks"), Postings(self.db, "chunks"))
-
-    def embedder_of(self, table: str) -> str:
-        """Return the fingerprint of the model that embedded a table, or empty."""
-        return str((self.db.meta(f"vectors_{table}") or {}).get("embedder", ""))
-
     def keyword_search(self) -> KeywordSearch:
         """Return the keyword search, for use without a method."""
         return Bm25Search(self.db)
@@ -184,10 +169,6 @@ class Snapshot(VisibleTables):
     def uses_llm(self, signature: Signature) -> bool:
         """Return whether the method may call a chat model."""
         return uses_llm(self.models, signature)
-
-    def uses_local_embedders(self) -> bool:
-        """Return whether models inside this process made the vectors."""
-        return all(is_local_model(self.db.meta(name)["embedder"]) for name in self.db.meta_names(VECTOR_INDEX))
 
     def search(self, query: Query, budget: Budget | None = None) -> Context:
         """Return the evidence for a query, as `retrieve` does.
@@ -310,9 +291,9 @@ class Snapshot(VisibleTables):
         if more != context:
             context = self._complete(asked, replace(context, evidence=more.evidence), explain=query.explain)
         own_prompt = self.method(method).declaration.answer_prompt
+        may_widen = not (found or query.method or query.settings)
         result = answer(
             asked.text,
-            method,
             context,
             self.tracer.spans_to_cite,
             self.tracer.describe_document,
@@ -321,14 +302,19 @@ class Snapshot(VisibleTables):
             own_prompt or PROMPT,
             query.on_token,
             query.on_context,
-            None if own_prompt else self._search_again(query, asked, method, budget),
+            None if own_prompt else self._search_again(query, asked, method, budget, may_widen=may_widen),
             quote,
             **settings,
         )
         return replace(result, approach=found[0]) if found and result.model else result
 
-    def _search_again(self, query: Query, asked: ParsedQuestion, method: str, budget: Budget) -> SearchAgain | None:
-        """Return how the answer to a query may search again."""
+    def _search_again(
+        self, query: Query, asked: ParsedQuestion, method: str, budget: Budget, *, may_widen: bool
+    ) -> SearchAgain | None:
+        """Return how the answer to a query may search again.
+
+        may_widen: whether it may have many documents read. All its prompts together stay within the bound of these.
+        """
         chat, name = self.models.required_chat("answer"), searching_method(self.db, self.catalogue, self.models, method)
         if not name:
             return None
@@ -337,14 +323,29 @@ class Snapshot(VisibleTables):
         find = partial(self._find, name, self._bind_method(name, settings, budget), explain=query.explain)
 
         def search(context: Context, queries: Sequence[str]) -> dict[str, Context]:
-            check_cancelled(query.cancel)
-            query.report("search")
-            found = search_queries(asked, context, queries, self.indexed_words(), lambda text: find(text)[0])
-            query.report("answer", chat.fingerprint.partition(" ")[0])
-            return found
+            with query.report_search(model):
+                return search_queries(asked, context, queries, self.indexed_words(), lambda text: find(text)[0])
 
-        account = Account("answer", chat.fingerprint, chat.prices)
-        return SearchAgain(search, lambda prompt: not budget.has_room_below(2, account, ChatRequest(prompt).size))
+        def read_widely(prompt: Messages) -> WideReading | None:
+            used = sum(len(self.tokenizer(message["content"])) for message in prompt)
+            reads = int(str(self.settings_with(WIDE_METHOD, {})["reads"])) - used
+            if reads < used or budget.has_room_below(1 + WIDE_CALLS, account, WIDE_CALL_BYTES):
+                return None
+            bound = self._bind_method(WIDE_METHOD, {"reads": reads}, budget)
+            path = self.method(WIDE_METHOD).declaration.answer_prompt or PROMPT
+
+            def read() -> tuple[Context, Path]:
+                with query.report_search(model):
+                    return self._find(WIDE_METHOD, bound, asked, explain=query.explain)[0], path
+
+            return read
+
+        account, model = Account("answer", chat.fingerprint, chat.prices), chat.fingerprint.partition(" ")[0]
+        return SearchAgain(
+            search,
+            lambda prompt: not budget.has_room_below(2, account, ChatRequest(prompt).size),
+            read_widely if may_widen and self.can_read_widely else lambda _: None,
+        )
 
     def _answer_settings(self, length: Length | None = None, max_tokens: int | None = None) -> dict[str, Any]:
         """Return the settings of the answer, with this length and limit."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NoReturn, Self
 
+from kumihimo.app.ask import data_frames
 from kumihimo.app.opened.catalogue import method_with, steps_without_llm
 from kumihimo.core.context import Context, Evidence, Tokenizer
 from kumihimo.core.digests import hash_parts, replace_surrogates
@@ -15,9 +16,14 @@ from kumihimo.core.table import NO_ROWS, Rows, Table, codec
 from kumihimo.core.task import Task
 from kumihimo.core.views import ViewMemory, Views
 from kumihimo.core.wiring import ROOT, Catalogue, Port, Step
+from kumihimo.llm.local_embedder import is_local_model
 from kumihimo.llm.registry import RULES, SET_MODEL_HINT, ModelRegistry
 from kumihimo.methods.shared.ranking import link_entities
+from kumihimo.search.fulltext import IndexedWords
+from kumihimo.search.postings import Postings
+from kumihimo.search.protocols import VECTOR_INDEX
 from kumihimo.storage.database import Database
+from kumihimo.text.word_variants import WordIndex
 
 _MAX_NAMES = 3  # things of a question that are described
 
@@ -48,6 +54,29 @@ class VisibleTables:
             stored = self.stored_table(name)
             self.tables[key] = self._visible_rows(stored) if self.rights or self.filter else stored
         return self.tables[key]
+
+    def to_arrow(self, name: str) -> Any:
+        """Return the visible rows of a table for Arrow."""
+        return data_frames.to_arrow(self.table(name))
+
+    def to_pandas(self, name: str) -> Any:
+        """Return the visible rows of a table for pandas."""
+        return data_frames.to_pandas(self.table(name))
+
+    def indexed_words(self) -> WordIndex | None:
+        """Return the words of the chunks, if they have a full-text index."""
+        if not self.db.has("words_chunks_blocks"):
+            return None
+        db = self.db
+        return IndexedWords(db, self.table("chunks"), Postings(db, "chunks"))
+
+    def embedder_of(self, table: str) -> str:
+        """Return the fingerprint of the model that embedded a table, or empty."""
+        return str((self.db.meta(f"vectors_{table}") or {}).get("embedder", ""))
+
+    def uses_local_embedders(self) -> bool:
+        """Return whether models inside this process made the vectors."""
+        return all(is_local_model(self.db.meta(name)["embedder"]) for name in self.db.meta_names(VECTOR_INDEX))
 
     def lacking_error(
         self, models: ModelRegistry, name: str, signature: Signature, missing: Sequence[str]

@@ -10,13 +10,13 @@ from typing import Any
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.community_tree import index_levels
 from kumihimo.app.build.cost import call_seconds, price_estimate
-from kumihimo.app.opened.catalogue import AUTO, WIDE_QUESTION, searching_method
+from kumihimo.app.opened.catalogue import AUTO, WIDE_METHOD, WIDE_QUESTION, searching_method
 from kumihimo.app.opened.results import Estimate, Plan, Range
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.signature import QueryCost, Signature
 from kumihimo.core.usage import Usage
 from kumihimo.generation.answer import LENGTHS, PROMPT
-from kumihimo.generation.search_again import MAX_QUERIES, OFFER
+from kumihimo.generation.search_again import MAX_QUERIES, OFFER_OF_MANY
 from kumihimo.llm.cached_llm import EMBEDDING, RERANKING
 from kumihimo.llm.prompts import prompt_frame
 from kumihimo.llm.protocols import Prices
@@ -49,12 +49,20 @@ def estimate_query_cost(
     """
     if question.strip() and (problem := ParsedQuestion(question).find_problem()):
         raise SettingsError(problem)
+    may_widen = name in ("", AUTO) and not settings
     if name in ("", AUTO):
         asked = ParsedQuestion(question) if question.strip() else WIDE_QUESTION
         name = snapshot.default_method() if settings else snapshot.answering_method(asked)
     values = snapshot.settings_with(name, settings, is_remote=is_remote)
     snapshot.validate_method(name, settings, filter=filter)
-    return _QueryEstimator(snapshot.narrowed(filter), snapshot.method(name), question, values).plan()
+    snapshot = snapshot.narrowed(filter)
+    plan = _QueryEstimator(snapshot, snapshot.method(name), question, values).plan()
+    has_rounds = snapshot.settings["answer"]["rounds"] != 0
+    if not (may_widen and has_rounds and snapshot.can_read_widely) or name == WIDE_METHOD:
+        return plan
+    values = snapshot.settings_with(WIDE_METHOD, {})
+    wide = _QueryEstimator(snapshot, snapshot.method(WIDE_METHOD), question, values).plan()
+    return Plan((*(e for e in wide.estimates if e.step == WIDE_METHOD), *plan.estimates))
 
 
 @dataclass(frozen=True)
@@ -153,7 +161,7 @@ class _QueryEstimator:
         texts = (max(LENGTHS.values(), key=len), str(settings["response"]))
         wishes = sum(len(self.snapshot.tokenizer(text)) for text in texts) + self._question_tokens  # it stands twice
         least = 0 if "llm" in self.signature.ports else 1  # a method that calls a model may find nothing
-        wishes += len(self.snapshot.tokenizer(OFFER)) + 2 * MAX_QUERIES * self._rounds * self._question_tokens
+        wishes += len(self.snapshot.tokenizer(OFFER_OF_MANY)) + 2 * MAX_QUERIES * self._rounds * self._question_tokens
         return QueryCost.for_calls((least, calls), (prompt, prompt + budget + heads + wishes))
 
     def _chat_estimate(self, scope: str, cost: QueryCost) -> Estimate | None:

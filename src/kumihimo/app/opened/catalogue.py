@@ -152,17 +152,6 @@ def searching_method(db: Database, catalogue: Catalogue, models: ModelRegistry, 
     return next((name for name in free if not missing_tables(db, catalogue, name)), "")
 
 
-def answering_method(db: Database, catalogue: Catalogue, models: ModelRegistry, question: ParsedQuestion) -> str:
-    """Return the method for an answer to a question without one.
-
-    With a chat model, a question on many documents is read widely, if the tables for that are there.
-    """
-    has_models = models.chat("answer") and models.chat(WIDE_METHOD)
-    if not (question.asks_widely and has_models) or missing_tables(db, catalogue, WIDE_METHOD):
-        return default_method(db, catalogue)
-    return WIDE_METHOD
-
-
 def method_with(catalogue: Catalogue, table: str) -> str:
     """Return the method to build for a table."""
     names = [name for name in (DEFAULT_METHOD, GRAPH_METHOD) if name in catalogue.methods]
