@@ -126,6 +126,11 @@ def test_questions_are_read_widely_by_how_they_read(group: str, kind: str) -> No
     assert len(wrong) <= 1, wrong
 
 
+@pytest.mark.parametrize(("kind", "question"), [row[1:] for row in READINGS if row[0] == "names"])
+def test_a_question_on_one_named_thing_is_narrow(kind: str, question: str) -> None:
+    assert ParsedQuestion(question).asks_widely is (kind == "wide")
+
+
 @pytest.mark.parametrize("question", [question for kind, question in CORPUS_LEVEL if kind == "whole"])
 def test_a_question_on_the_whole_corpus_is_read_widely(question: str) -> None:
     assert ParsedQuestion(question).asks_widely

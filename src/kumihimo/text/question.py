@@ -210,11 +210,15 @@ class ParsedQuestion(Question):
             return bool(pattern("cjk broad").search(self.text)) and not (
                 one_fact or pattern("cjk name").search(self.text)
             )
-        names = (name[0] for name in pattern("name").finditer(self.text))
-        is_named = any(not pattern("acronym").fullmatch(name) for name in names)
-        if is_named or any(pattern(name).search(self.text) for name in ("factoid", "first person")):
+        if self._is_named or any(pattern(name).search(self.text) for name in ("factoid", "first person")):
             return False
         return has_broad_words(self.text.lower())
+
+    @property
+    def _is_named(self) -> bool:
+        """Return whether a capital letter or a number marks a name."""
+        names = question_pattern("name").finditer(self.text)
+        return any(not question_pattern("acronym").fullmatch(name[0]) for name in names)
 
     @cached_property
     def asks_widely(self) -> bool:
@@ -228,8 +232,9 @@ class ParsedQuestion(Question):
         """
         if self.topic is not None:
             return True
-        wide, one_answer = (question_pattern(name).search(self.plain) for name in ("wide", "one answer"))
-        return wide is not None and one_answer is None
+        kinds = ("one answer", "wide", "wide without a name")
+        one_answer, wide, unnamed = (question_pattern(name).search(self.plain) is not None for name in kinds)
+        return not one_answer and (wide or (unnamed and not self._is_named))
 
     @cached_property
     def is_on_all(self) -> bool:
