@@ -67,8 +67,7 @@ class VisibleTables:
         """Return the words of the chunks, if they have a full-text index."""
         if not self.db.has("words_chunks_blocks"):
             return None
-        db = self.db
-        return IndexedWords(db, self.table("chunks"), Postings(db, "chunks"))
+        return IndexedWords(self.db, self.table("chunks"), Postings(self.db, "chunks"))
 
     def embedder_of(self, table: str) -> str:
         """Return the fingerprint of the model that embedded a table, or empty."""
