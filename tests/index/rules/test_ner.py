@@ -178,6 +178,8 @@ def test_quantities_are_no_names() -> None:
         "write to us: Subject: the pier; a@b.org Date: soon",
         "| Year | Boat | Skipper |\n|---|---|---|\n| 1922 | 3 | 4 |",
         "## The Old Rules\n\nthey bind us all.",
+        'set it so:\nadd_header X-Kit "Otaru";\nand go',
+        "to our Long Arm;\n```\n\nthey bind us all.",  # code that an earlier chunk begins
     ],
 )
 def test_capitals_of_a_place_make_no_name(text: str) -> None:
@@ -188,6 +190,7 @@ def test_capitals_of_a_place_make_no_name(text: str) -> None:
     ("text", "expected"),
     [
         ("Dear Nell, we saw them. Poor Ada, we saw Ada. Old Mr Kerrow.", ["Nell", "Ada", "Mr Kerrow"]),
+        ("Nominating Bram Tolliver was easy. Rolling Stones rolled.", ["Bram Tolliver", "Rolling Stones"]),
         ("Walked the Long Arm in December the day after.", ["Long Arm"]),
         ("Last October Bram Tolliver saw Ivan the Terrible.", ["Bram Tolliver", "Ivan the Terrible"]),
         ("## The Old Pier\n\nwe mended the Old Pier.", ["Old Pier", "Old Pier"]),
@@ -368,10 +371,19 @@ def test_work_grows_with_the_text(piece: str) -> None:
         ("Nominating Haverlock", "Nominating Haverlock was easy.", True),  # introduced
         ("Nominating Haverlock", "Nominating Haverlock for the board.", False),  # its first word is a common one
         ("Quarry Road", "The fence on Quarry Road fell.", True),
+        ("VPS", "We moved to a large VPS and to the BBC.", False),
+        ("BBC", "We moved to a large VPS and to the BBC.", True),
         ("Account Settings", "Open Account Settings, where the settings of an account are.", False),
         ("Account Settings", "Account Settings are a page; an account has settings.", False),
     ],
 )
 def test_one_mention_shows_a_name_if_its_words_are_rare_or_have_capitals(name: str, text: str, is_listed: bool) -> None:
     entity = Entity(name, "", (name,), (), mentions=1, tokens=9, id="e", text=text)
+    assert bool(select_named([entity])) == is_listed
+
+
+@pytest.mark.parametrize(("name", "is_listed"), [("Keeper", False), ("Board", True)])
+def test_two_mentions_show_no_name_of_what_people_are(name: str, is_listed: bool) -> None:
+    text = f"We asked the Harbour {name} twice.\nThen our Harbour {name} told a keeper of the board in the harbour."
+    entity = Entity(f"Harbour {name}", "", (f"Harbour {name}",), (), mentions=2, tokens=9, id="e", text=text)
     assert bool(select_named([entity])) == is_listed

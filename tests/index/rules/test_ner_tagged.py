@@ -8,7 +8,9 @@ from importlib.metadata import PackageNotFoundError
 import pytest
 
 from kumihimo.core import code_fingerprint as fingerprints
+from kumihimo.core.records import Entity
 from kumihimo.index.rules import ner
+from kumihimo.index.rules.listed_names import select_named
 from kumihimo.index.rules.ner_tagged import find_tagged_chinese, find_tagged_japanese
 from kumihimo.index.rules.ner_words import drop_overlaps
 from kumihimo.text import parts_of_speech
@@ -64,6 +66,14 @@ def test_names_of_japanese(text: str, expected: list[tuple[str, str]]) -> None:
 
 
 @japanese
+@pytest.mark.parametrize(("name", "is_listed"), [("アンテナ・リスト", False), ("ジョン・マン", True)])
+def test_common_nouns_joined_by_a_dot_are_not_listed(name: str, is_listed: bool) -> None:
+    text = f"{name}を見る。リストとマンは良い。"
+    entity = Entity(name, "", (name,), (), mentions=1, tokens=9, id="e", text=text)
+    assert bool(select_named([entity])) == is_listed
+
+
+@japanese
 def test_a_title_is_no_part_of_the_key() -> None:
     assert mentions("鈴木花子さんが来る。")[0].entity == entity("鈴木花子")
 
@@ -75,6 +85,7 @@ def test_a_title_is_no_part_of_the_key() -> None:
         "因為時間和價格的問題，內容很充實。",
         "因为时间和价格的问题，内容很充实。",
         "城市在十八世紀有五座山，海岸長20公里。",
+        "查看日志，契约有许可证。",
     ],
 )
 def test_common_words_of_chinese_are_no_names(text: str) -> None:

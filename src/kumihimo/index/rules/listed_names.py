@@ -7,20 +7,21 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from kumihimo.core.records import Entity
 from kumihimo.index.rules.name_forms import NAME_WORDS
 from kumihimo.index.rules.ner_cjk import has_cjk, is_chinese
-from kumihimo.index.rules.ner_tagged import is_proper_chinese, is_proper_japanese
+from kumihimo.index.rules.ner_tagged import is_proper_chinese, is_proper_japanese, joins_common_nouns
 from kumihimo.index.rules.ner_words import WORDS, alternatives
 from kumihimo.text.common_words import load_common_words
 
 _CJK = "々\u3040-\u30ff\u3400-\u9fff"
 _INNER = re.compile(rf"(?:[^\W\d_],? [(\"“‘]?|[{_CJK}、（「])$")  # before a name within a sentence
-_ARTICLE = re.compile(r"\b(?:an?|this|that|these|each|every|any|no|single|another) $", re.I)
 _INTRODUCED = re.compile(r"['’]s\b| \(| (?:is|was|are|were|has|had|said|says)\b|, (?:an?|the|who|born)\b")
 _PROSE = re.compile(rf"(?:^|\s)[a-zß-ÿ]\w|[{_CJK}]")
 _SMALL = re.compile(r"(?<![\w'’-])[a-zß-ÿ][^\W\d_]+")
 _TITLE = re.compile(r"[A-Z][a-z]{2,}(?: [A-Z][a-z]{2,})+")
 _CASED = re.compile(r"(?<![\w'’-])[A-Za-z][a-z]{2,}(?![\w'’-])")
 _PART = re.compile(r"[^\W\d_a-zß-ÿ]?[a-zß-ÿ]+|[^\W\d_]+")  # `Email`, `Domain`, `Block`
+_KATAKANA = re.compile("(?<![ァ-ヺー・])[ァ-ヺー]+(?![ァ-ヺー・])")
 _UNIT = re.compile(rf"(?i:{alternatives('units')}) ?\d*")
+_COMMON_ACRONYMS = frozenset(form for word in WORDS["common_acronyms"] for form in (word, f"{word}s"))
 _MAX_ACRONYM = 4  # of `HTTP Status`
 _KNOWN_ACRONYMS = frozenset(entry.partition("=")[0] for entry in NAME_WORDS["known_acronyms"])
 
@@ -34,7 +35,9 @@ def select_named(entities: Iterable[Entity]) -> list[Entity]:
     rows = list(entities)
     small = load_common_words().union(*(_SMALL.findall(row.text) for row in rows))
     cases = Counter(word for row in rows for word in _CASED.findall(row.text))
-    return [row for row in rows if row.types or _is_named(row, small, cases)]
+    katakana = frozenset(word for row in rows for word in _KATAKANA.findall(row.text))
+    named = (row for row in rows if row.types or _is_named(row, small, cases))
+    return [row for row in named if not joins_common_nouns(row.name, katakana)]
 
 
 def _is_named(entity: Entity, small: Collection[str], cases: Mapping[str, int]) -> bool:
@@ -42,6 +45,8 @@ def _is_named(entity: Entity, small: Collection[str], cases: Mapping[str, int]) 
         is_proper = is_proper_chinese if is_chinese(entity.text) else is_proper_japanese
         return is_proper(entity.name, entity.mentions)
     sentences = [line for line in entity.text.splitlines() if _PROSE.search(line.replace(entity.name, ""))]
+    if entity.mentions > 1 and _is_role(entity.name, small):
+        return False
     return not entity.name.islower() and any(_is_shown(form, sentences, small, cases) for form in entity.forms)
 
 
@@ -53,22 +58,32 @@ def _is_shown(name: str, sentences: Sequence[str], small: Collection[str], cases
     one is no name. cases: how often the sentences have each word with a capital, or in small letters.
     """
     words = name.split()
-    if _UNIT.fullmatch(name) or any(word.islower() and word not in WORDS["lowercase_words"] for word in words):
+    is_acronym = not WORDS["common_acronyms"].isdisjoint((name.lower(), name.lower().removesuffix("s")))
+    if (
+        is_acronym
+        or _UNIT.fullmatch(name)
+        or any(word.islower() and word not in WORDS["lowercase_words"] for word in words)
+    ):
         return False
     places = [place for sentence in sentences for place in re.finditer(rf"\b{re.escape(name)}(?!\w)", sentence)]
-    inner = [before for place in places if _INNER.search(before := place.string[: place.start()])]
+    inner = [place for place in places if _INNER.search(place.string[: place.start()])]
     introduced = any(_INTRODUCED.match(place.string, place.end()) for place in places)
     if _is_common(name, small):
         is_word = " " not in name and name.lower() not in load_common_words()  # `MediaItem`, but not `JavaScript`
         has_acronym = any(word.rstrip("s").isupper() for word in words)
         is_one = len(_PART.findall(name)) == 1 or is_word or has_acronym
-        shown = sum(not _ARTICLE.search(before) for before in inner)
         is_title = bool(_TITLE.fullmatch(name)) and all(cases[word] > cases[word.lower()] for word in words)
         least = 1 if len(words) > 2 or is_title else 2
-        return not is_one and (shown >= least or (is_title and introduced))
+        return not is_one and (len(inner) >= least or (is_title and introduced))
     are_rare = "&" not in words and all(word.istitle() and word.lower() not in small for word in (words[0], words[-1]))
     are_rare = are_rare and not words[0].endswith(tuple(WORDS["opener_suffixes"]))  # `Nominating Haverlock`
     return bool(inner) or introduced or (len(words) > 1 and len(places) > (0 if are_rare else 1))
+
+
+def _is_role(name: str, small: Collection[str]) -> bool:
+    """Return whether common words name what people are: `Release Manager`."""
+    nouns, last = NAME_WORDS["person_nouns"], name.rpartition(" ")[2].lower()
+    return " " in name and " of " not in name and last.removesuffix("s") in nouns and _is_common(name, small)
 
 
 def _is_common(name: str, small: Collection[str]) -> bool:

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterator, Set
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from kumihimo.index.rules.ner_words import QUANTITY, WORDS, NameSpan, alternatives
 from kumihimo.text.common_words import load_common_words
+from kumihimo.text.tokens import word_root
 
 MAX_NUMBER = 40  # characters of a number or date before the first word of a sentence
 MAX_NAME_WORDS = 7  # a longer run is a heading, or a list without commas
@@ -239,7 +240,7 @@ def select_name(run: CapitalRun, inner_capitals: Set[str], words: Set[str]) -> N
     """Return the name in a run, if there is one.
 
     A single word that opens a sentence needs further evidence, and so does a heading. A common word is no part of a
-    name after it that stands alone elsewhere: `Poor Nell`.
+    name after it that stands alone elsewhere: `Poor Nell`. A verb is no part of a name: `Nominating Roake`.
     inner_capitals: words that stand capitalised within a sentence. words: all words of the text.
     """
     span = run.span
@@ -249,9 +250,26 @@ def select_name(run: CapitalRun, inner_capitals: Set[str], words: Set[str]) -> N
         return None
     first, _, rest = span.name.partition(" ")
     if rest and not all(word.isdigit() or len(word) < 3 for word in rest.split()):
-        is_common = first.lower() in load_common_words() and rest in inner_capitals
+        is_common = (first.lower() in load_common_words() and rest in inner_capitals) or _is_verb_before_name(
+            first, rest
+        )
         return NameSpan(span.start + len(first) + 1, span.end, rest) if is_common else span
     return span if _may_be_name(first, words) else None
+
+
+def _is_verb_before_name(first: str, rest: str) -> bool:
+    """Return whether a word is a verb, and no common word follows it.
+
+    >>> [_is_verb_before_name(*name.split(" ", 1)) for name in ("Nominating Roake", "Rolling Stones", "Irving Berlin")]
+    [True, False, False]
+    """
+    is_verb = first.endswith("ing") and word_root(first) in _common_roots()
+    return is_verb and rest.rpartition(" ")[2].lower().removesuffix("s") not in load_common_words()
+
+
+@cache
+def _common_roots() -> frozenset[str]:
+    return frozenset(map(word_root, load_common_words()))
 
 
 def _may_be_name(word: str, words: Set[str]) -> bool:

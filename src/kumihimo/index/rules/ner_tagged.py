@@ -173,6 +173,19 @@ def _is_proper(name: str, letters: str, is_known: bool, least: int, mentions: in
     return bool(_JOINED.search(name)) or (is_known and (has_kind or mentions >= least))
 
 
+def joins_common_nouns(name: str, katakana: Set[str]) -> bool:
+    """Return whether a dot joins common nouns, of which one stands alone.
+
+    katakana: words of the texts.
+
+    >>> joins_common_nouns("アンテナ・リスト", {"リスト"}), joins_common_nouns("ジョン・マン", {"マン"})
+    (True, False)
+    """
+    if not _JOINED.search(name) or katakana.isdisjoint(_JOINED.split(name)) or not can_tag_japanese():
+        return False
+    return all(word.known and not word.tag.startswith(_PROPER) for word in tag_japanese(name))
+
+
 def find_tagged_chinese(text: str, title: str = "") -> Iterator[NameSpan]:
     """Yield the names of a Chinese sentence, by parts of speech.
 
@@ -210,6 +223,8 @@ def _chinese_letter(word: TaggedWord) -> str:
 
 
 def _chinese_core_letter(form: str, tag: str) -> str:
+    if form in WORDS["chinese_misread_nouns"]:
+        return "n"
     if tag == "nrt" or (len(form) > 1 and _FOREIGN.fullmatch(form)):
         return "f"
     if len(form) == 1 and _FOREIGN.fullmatch(form):
