@@ -193,6 +193,7 @@ def test_capitals_of_a_place_make_no_name(text: str) -> None:
         ("Nominating Bram Tolliver was easy. Rolling Stones rolled.", ["Bram Tolliver", "Rolling Stones"]),
         ("Walked the Long Arm in December the day after.", ["Long Arm"]),
         ("Last October Bram Tolliver saw Ivan the Terrible.", ["Bram Tolliver", "Ivan the Terrible"]),
+        ("we mended the Old Pier:\n```\nsaw Kit\n```\n\nwith Ada.", ["Old Pier", "Ada"]),
         ("## The Old Pier\n\nwe mended the Old Pier.", ["Old Pier", "Old Pier"]),
         ("## What Lisbon owes to Ada\n\nnothing.", ["Lisbon", "Ada"]),
         ("| Year | Boat |\n|---|---|\n| 1922 | Otaru Maru |", ["Otaru Maru"]),
