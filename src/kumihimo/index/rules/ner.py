@@ -19,7 +19,6 @@ MAX_FOLLOWING_NAMES = 4  # later names of the sentence that a name is paired wit
 
 _UNEVEN_SPACE = re.compile(r"[\t-\r\xa0\xad\u200b\ufeff]|  ")
 _PARENTHESIS = re.compile(r"\s*[(（][^()（）]*[)）]")
-_STAGE_DIRECTION = re.compile(r"\[[^\[\]]*\]")  # in a transcript: `[MUSIC]`
 _ROW_LABEL = re.compile(r"(^|; )[^:;\n]{1,40}: ")  # in a row: `Year: 2024; Month: May`
 _FILE_NAME = re.compile(r"[_/\\|<>{}\[\]]|\.\w{2,5}$|\d{5}")
 
@@ -150,10 +149,9 @@ def _split_sentences(text: str) -> Iterator[ChunkSentence]:
         is_header = block.kind == "row" and _is_table_header(text, blocks, i)
         for start, end in split_sentences(text, block.start, block.end):
             sentence = _sentence_text(text[start:end])
-            if not _STAGE_DIRECTION.fullmatch(sentence):
-                name_text = _sentence_text(prose[start:end])
-                name_text = _ROW_LABEL.sub(r"\1", name_text) if block.kind == "row" else name_text
-                yield ChunkSentence(start, end, False, sentence, "" if is_header else name_text)
+            name_text = _sentence_text(prose[start:end])
+            name_text = _ROW_LABEL.sub(r"\1", name_text) if block.kind == "row" else name_text
+            yield ChunkSentence(start, end, False, sentence, "" if is_header else name_text)
 
 
 def _sentence_text(text: str, *, heading: bool = False) -> str:

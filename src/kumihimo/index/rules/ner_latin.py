@@ -196,19 +196,16 @@ def _build_run(text: str, start: int, words: list[str], opens_sentence: bool) ->
         name = name[:-2]
     end = start + len(name)
     is_empty = all(word.isdigit() or word.rstrip(".").lower() in WORDS["no_name_alone"] for word in words)
-    is_part = len(words) == 1 and (len(name) < 2 or (opens_sentence and _is_word_part(text, start, end)))
+    is_part = len(words) == 1 and (len(name) < 2 or (opens_sentence and _is_note(text, start, end)))
     if len(words) > MAX_NAME_WORDS or is_empty or is_part:
         return
     kind, bare = _classify_name(text, start, end, words)
     yield NameSpan(start, end, name, kind, bare)
 
 
-def _is_word_part(text: str, start: int, end: int) -> bool:
-    """Return whether a word is a word part or a transcript note.
-
-    Examples: `Self` in `Self-driving`; `(Laughter.)`.
-    """
-    return text[end : end + 1] == "-" or (text[start - 1 : start] == "(" and text[end : end + 2].strip(".")[:1] == ")")
+def _is_note(text: str, start: int, end: int) -> bool:
+    """Return whether a word is a note of a transcript: `(Laughter.)`."""
+    return text[start - 1 : start] == "(" and text[end : end + 2].strip(".")[:1] == ")"
 
 
 def _classify_name(text: str, start: int, end: int, words: list[str]) -> tuple[str, str]:
