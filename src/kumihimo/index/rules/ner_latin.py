@@ -255,7 +255,7 @@ def select_name(run: CapitalRun, inner_capitals: Set[str], words: Set[str]) -> N
 
 
 def _is_verb_before_name(first: str, rest: str) -> bool:
-    """Return whether a word is a verb, and no common word follows it.
+    """Return whether a word is a verb before a rare word.
 
     >>> [_is_verb_before_name(*name.split(" ", 1)) for name in ("Nominating Roake", "Rolling Stones", "Irving Berlin")]
     [True, False, False]
@@ -266,6 +266,7 @@ def _is_verb_before_name(first: str, rest: str) -> bool:
 
 @cache
 def _common_roots() -> frozenset[str]:
+    """Return the roots of common words."""
     return frozenset(map(word_root, load_common_words()))
 
 
