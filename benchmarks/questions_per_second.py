@@ -112,7 +112,7 @@ def describe_memory(pid: int) -> str:
     copied = sum(
         int(line.split()[1])
         for part in mapped
-        if ".i16" in part
+        if ".i8" in part
         for line in part.splitlines()
         if line.startswith("Private_Dirty")
     )
@@ -120,7 +120,7 @@ def describe_memory(pid: int) -> str:
 
 
 def vector_megabytes(kumi: Kumihimo) -> float:
-    return sum(path.stat().st_size for path in (kumi.folder / "vectors").glob("*.i16")) / 2**20
+    return sum(path.stat().st_size for path in (kumi.folder / "vectors").glob("*.i8")) / 2**20
 
 
 def measure_set(name: str, source: Path, count: int, rounds: int) -> None:

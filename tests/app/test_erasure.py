@@ -290,14 +290,14 @@ def test_a_file_that_windows_does_not_delete_is_named(kumi: Kumihimo, monkeypatc
     unlink = Path.unlink
 
     def refuse_vectors(path: Path, missing_ok: bool = False) -> None:
-        if path.suffix == ".i16" and path.exists():
+        if path.suffix == ".i8" and path.exists():
             raise PermissionError(13, "The process cannot access the file")
         unlink(path, missing_ok)
 
-    (kumi.folder / "vectors" / "chunks-999.i16").touch()
+    (kumi.folder / "vectors" / "chunks-999.i8").touch()
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", refuse_vectors)
         with pytest.raises(IndexBusy, match="so its files still hold what you removed"):
             kumi.remove("notes/diary.md", forget=True)
     kumi.remove(forget=True)
-    assert not (kumi.folder / "vectors" / "chunks-999.i16").exists()
+    assert not (kumi.folder / "vectors" / "chunks-999.i8").exists()

@@ -12,7 +12,7 @@ import pytest
 from kumihimo.core.context import Context
 from kumihimo.core.errors import IndexUnavailable, ItemFailed, RequestTimedOut
 from kumihimo.core.table import Table, codec
-from kumihimo.search.protocols import VECTOR_SCALE, encode_vectors
+from kumihimo.search.protocols import encode_vectors, unit_vectors
 from kumihimo.search.stores import load_matrices, remove_unused_files
 from kumihimo.search.vectors import CosineSearch
 from kumihimo.storage.database import SqlRows
@@ -32,7 +32,7 @@ def test_scores_are_cosines_best_first(tmp_path: Path) -> None:
     index = vector_notes(tmp_path, {"a": "sea", "b": "sea sky", "c": "sky"})
     hits = index.search_notes("sea")
     assert [id for id, _ in hits] == ["a", "b", "c"]
-    assert [score for _, score in hits] == pytest.approx([1.0, 0.5**0.5, 0.0], abs=2e-5), "16 bits for each number"
+    assert [score for _, score in hits] == pytest.approx([1.0, 0.5**0.5, 0.0], abs=2e-5)
     index.store.close()
 
 
@@ -41,7 +41,7 @@ def test_the_nearest_are_exact(tmp_path: Path, k: int) -> None:
     texts = mixed_texts(400)
     index = vector_notes(tmp_path, texts)
     embed = FakeEmbedder()
-    matrix = encode_vectors(embed(list(texts.values()))).astype(np.float64) / VECTOR_SCALE
+    matrix = unit_vectors(encode_vectors(embed(list(texts.values()))))
     for question in ("sea sky", "ferry boat port", "silk"):
         scores = matrix @ embed([question])[0].astype(np.float64)
         expected = sorted(zip(-np.round(scores, 9), texts, strict=True))[:k]
@@ -115,7 +115,7 @@ def test_another_embedder_embeds_all_rows_again(tmp_path: Path) -> None:
     assert index.was_empty == [True, True]
     assert index.ids("sky", 1) == ["b"]
     index.build({})  # removes unused files
-    assert files(tmp_path) == [("notes-3.i16", 2 * 8 * 2)]
+    assert files(tmp_path) == [("notes-3.i8", 2 * 8)]
     index.store.close()
 
 
@@ -132,7 +132,7 @@ def test_the_next_build_overwrites_what_an_aborted_one_appended(tmp_path: Path, 
         with pytest.raises(KeyboardInterrupt):
             aborted()
     index.build({"a": "sea", "b": "sky", "e": "sea ice"})
-    assert files(tmp_path) == [("notes-1.i16", 3 * 32 * 2)]
+    assert files(tmp_path) == [("notes-1.i8", 3 * 32)]
     index.store.close()
 
 
@@ -147,9 +147,9 @@ def test_half_unused_file_is_compacted(tmp_path: Path) -> None:
         assert snapshot_search("sea sky", 20) == before  # a reader keeps the old file
     for question in ("sea sky", "ferry boat", "silk"):
         assert index.search_notes(question, 20) == fresh.search_notes(question, 20)
-    assert [name for name, _ in files(tmp_path)] == ["notes-1.i16", "notes-2.i16"]
+    assert [name for name, _ in files(tmp_path)] == ["notes-1.i8", "notes-2.i8"]
     index.build(visible)
-    assert files(tmp_path) == [("notes-2.i16", 434 * 32 * 2)]
+    assert files(tmp_path) == [("notes-2.i8", 434 * 32)]
     assert index.was_empty == [True, False, False]
     assert index.search_notes("sea sky", 20) == fresh.search_notes("sea sky", 20)
     index.build({**visible, "new": "sea sky"})
@@ -180,13 +180,13 @@ def test_aborted_compaction_leaves_searches_unchanged(tmp_path: Path) -> None:
 
 
 @NEEDS_FILES
-@pytest.mark.parametrize("remaining_bytes", [None, 0, 100])
+@pytest.mark.parametrize("remaining_bytes", [None, 0, 50])
 def test_lost_file_is_rebuilt(tmp_path: Path, remaining_bytes: int | None) -> None:
     texts = {"a": "sea", "b": "sky"}
     index = vector_notes(tmp_path, texts)
     before = index.search_notes("sea")
     index.store.close()
-    path = tmp_path / "vectors" / "notes-1.i16"
+    path = tmp_path / "vectors" / "notes-1.i8"
     if remaining_bytes is None:
         path.unlink()
     else:
@@ -226,7 +226,7 @@ def test_row_changed_twice_in_one_build_has_its_last_vector(tmp_path: Path) -> N
         view.replace([removed], [])
         view.finish()
     assert [(id, round(score, 6)) for id, score in index.search_notes("sky")] == [("a", 1.0)]
-    assert files(tmp_path) == [("notes-1.i16", 32 * 2)]
+    assert files(tmp_path) == [("notes-1.i8", 32)]
     index.store.close()
 
 
@@ -299,7 +299,7 @@ def test_used_vectors_alone_stay_after_an_erasure(tmp_path: Path) -> None:
     with index.store.write_transaction() as db:
         index.view(db).erase()  # this time nothing is unused
         assert [secret in path.read_bytes() for path in (tmp_path / "vectors").iterdir()] == [False]
-    assert files(tmp_path) == [("notes-2.i16", 2 * 32 * 2)]
+    assert files(tmp_path) == [("notes-2.i8", 2 * 32)]
     assert index.search_notes("sea sky") == [hit for hit in before if hit[0] != "b"]
     index.store.close()
 
@@ -317,10 +317,10 @@ def test_a_file_that_cannot_be_removed_is_left_to_a_later_build(
         patch.setattr(Path, "unlink", refuse)
         index.build({"a": "sea"}, fingerprint="2")
         with index.store.write_transaction() as db:
-            assert [path.name for path in remove_unused_files(db, tmp_path)] == ["notes-1.i16"]
+            assert [path.name for path in remove_unused_files(db, tmp_path)] == ["notes-1.i8"]
     assert index.ids("sea", 1) == ["a"]
     index.build({"a": "sea"}, fingerprint="2")
-    assert "notes-1.i16" not in dict(files(tmp_path))
+    assert "notes-1.i8" not in dict(files(tmp_path))
     index.store.close()
 
 
@@ -328,15 +328,27 @@ def test_a_file_that_cannot_be_removed_is_left_to_a_later_build(
 def test_a_file_that_cannot_be_shortened_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     embed = Embed()
     index = vector_notes(tmp_path, {"a": "sea", "b": "sky"}, embed)
-    path = tmp_path / "vectors" / "notes-1.i16"
+    path = tmp_path / "vectors" / "notes-1.i8"
     path.write_bytes(path.read_bytes() + b"left by a killed build")
     monkeypatch.setattr(os, "truncate", refuse)
     index.build({"a": "sea", "b": "sky", "c": "fog"})
     assert embed.texts == ["sea", "sky", "fog"]
-    assert dict(files(tmp_path))["notes-2.i16"] == 3 * 32 * 2
+    assert dict(files(tmp_path))["notes-2.i8"] == 3 * 32
     assert [index.ids(text, 1) for text in ("sea", "sky", "fog")] == [["a"], ["b"], ["c"]]
     index.store.close()
 
 
 def refuse(*_: object, **__: object) -> None:
     raise PermissionError(13, "The process cannot access the file because it is being used by another process")
+
+
+def test_eight_bits_keep_cosines_and_no_length() -> None:
+    generator = np.random.default_rng(0)
+    vectors = generator.normal(size=(500, 256)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    stored = encode_vectors(vectors)
+    errors = np.abs(unit_vectors(stored) @ vectors[:20].T.astype(np.float64) - vectors @ vectors[:20].T)
+    assert errors.max() < 3e-3
+    assert errors.mean() < 5e-4
+    assert (encode_vectors(vectors * 7) == stored).all()
+    assert not unit_vectors(encode_vectors(np.zeros((1, 4), dtype=np.float32))).any()

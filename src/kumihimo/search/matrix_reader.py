@@ -12,6 +12,15 @@ from kumihimo.storage.database import Database
 BLOCK_ROWS = 256  # so few rows that BLAS uses one thread: on a busy machine threads wait for each other
 
 
+def _find_lengths(matrix: StoredVectors) -> Vectors:
+    """Return the lengths of vectors, in a column; 1 for none."""
+    import numpy as np
+
+    blocks = (matrix[i : i + BLOCK_ROWS].astype(np.float32) for i in range(0, len(matrix), BLOCK_ROWS))
+    lengths = np.sqrt(np.concatenate([np.einsum("ij,ij->i", block, block) for block in blocks]))[:, None]
+    return np.where(lengths, lengths, np.float32(1))
+
+
 @dataclass(frozen=True, slots=True)
 class MatrixReader:
     """A `VectorReader` that compares a question with every row.
@@ -29,6 +38,8 @@ class MatrixReader:
         scores = np.empty((len(matrix), len(questions)), dtype=np.float32)
         for i in range(0, len(matrix), BLOCK_ROWS):
             np.matmul(matrix[i : i + BLOCK_ROWS].astype(np.float32), questions.T, out=scores[i : i + BLOCK_ROWS])
+        name = VECTOR_INDEX + table.name
+        scores /= self.db.once_per_build(("lengths", name), lambda: _find_lengths(matrix))
         for column in np.ascontiguousarray(scores.T):
             slots = self._nearest_slots(table, column, k)
             yield list(slots.values()), matrix[list(slots)]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from kumihimo.core.table import Table, View
 from kumihimo.llm.local_embedder import LOCAL_MODEL, LocalEmbedder
 from kumihimo.search.postings import Postings
-from kumihimo.search.protocols import K1, MIN_IDF, SCORE_MARGIN, B, StoredVectors, encode_vectors
+from kumihimo.search.protocols import K1, MIN_IDF, SCORE_MARGIN, B, StoredVectors, encode_vectors, unit_vectors
 from kumihimo.text.tokens import hash_token, pack_tokens, tokenize
 
 if TYPE_CHECKING:
@@ -98,14 +98,14 @@ def score_by_meaning(
     if embedder != LOCAL_MODEL:
         return [[(0.0, id) for id in ids if candidate_ids is not None] for _ in questions]
     vectors = view.once("partial vectors", lambda: _embed_rows(table, positions))
-    vectors = vectors[[positions[id] for id in ids]] if candidate_ids is not None else vectors
-    scores = vectors.astype(np.float32) @ questions.T
+    exact = unit_vectors(vectors[[positions[id] for id in ids]] if candidate_ids is not None else vectors)
+    scores = exact @ questions.T
     results = []
     for question, column in zip(questions, scores.T, strict=True):
         threshold = np.partition(column, -k)[-k] - SCORE_MARGIN if len(column) > k else -np.inf
         best = np.flatnonzero(column >= threshold)
-        exact = (vectors[best].astype(np.float64) * question).sum(axis=1)
-        results.append([(score, ids[i]) for score, i in zip(exact.tolist(), best.tolist(), strict=True)])
+        sums = (exact[best] * question).sum(axis=1)
+        results.append([(score, ids[i]) for score, i in zip(sums.tolist(), best.tolist(), strict=True)])
     return results
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kumihimo.core.table import Table
 from kumihimo.llm.protocols import Vectors
 from kumihimo.search.matrix_reader import MatrixReader
-from kumihimo.search.protocols import NUMBER_BYTES, VECTOR_INDEX, VECTOR_SCALE, StoredVectors, visible_slots
+from kumihimo.search.protocols import VECTOR_INDEX, StoredVectors, unit_vectors, visible_slots
 from kumihimo.storage.database import Database
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class PostgresVectors:
         rows = [(slot, id, vector.tobytes()) for slot, id, vector in zip(slots, ids, vectors, strict=True)]
         self.db.insert(self.name, ("slot", "id", "vector"), rows)
         if self.db.has(self.near):
-            self.db.insert(self.near, ("slot", "vector"), zip(slots, map(_as_text, vectors), strict=True))
+            self.db.insert(self.near, ("slot", "vector"), zip(slots, map(_as_text, unit_vectors(vectors)), strict=True))
         self._set_state(rows=self._state()["rows"] + len(ids), dimensions=vectors.shape[1])
 
     def _take_slot(self) -> int:
@@ -95,7 +95,9 @@ class PostgresVectors:
         self.db.run("CREATE EXTENSION IF NOT EXISTS vector")
         self.db.create_table(self.near, f"slot {self.db.types['INTEGER']} PRIMARY KEY, vector halfvec({dimensions})")
         for page in self._pages():
-            self.db.insert(self.near, ("slot", "vector"), ((slot, _as_text(_decode(data))) for slot, data in page))
+            self.db.insert(
+                self.near, ("slot", "vector"), ((slot, _as_text(unit_vectors(_decode(data)))) for slot, data in page)
+            )
         self.db.run("SET LOCAL maintenance_work_mem = '1GB'")
         self.db.run(f"CREATE INDEX ON {self.db.relation(self.near)} USING hnsw (vector halfvec_ip_ops)")
 
@@ -112,7 +114,7 @@ class PostgresVectors:
 
     def find_damage(self, ids: set[str]) -> str:
         """Return what is wrong with the vectors; empty: nothing."""
-        size = self._state()["dimensions"] * NUMBER_BYTES
+        size = self._state()["dimensions"]
         relation = self.db.relation(self.name)
         if {id for (id,) in self.db.all(f"SELECT id FROM {relation}")} != ids:
             return f"its rows are not those of {self.table}"
@@ -137,7 +139,7 @@ class PostgresReader:
             yield from MatrixReader(self.db, LoadedMatrices(self.db)).nearest(table, questions, k)
             return
         for question in questions:
-            yield self._search(table, question * VECTOR_SCALE, 2 * k + 16)
+            yield self._search(table, question, 2 * k + 16)
 
     def _search(self, table: Table[Any], question: Vectors, count: int) -> tuple[Sequence[str], StoredVectors]:
         """Return the nearest visible rows.
@@ -164,9 +166,8 @@ class PostgresReader:
         return self._stack(name, [(id, data) for id, data in rows if table.view is None or table.view.is_whole(id)])
 
     def _stack(self, name: str, rows: Sequence[tuple[Any, ...]]) -> tuple[list[str], StoredVectors]:
-        import numpy as np
 
-        matrix = np.frombuffer(b"".join(data for _, data in rows), dtype="<i2")
+        matrix = _decode(b"".join(data for _, data in rows))
         return [id for id, _ in rows], matrix.reshape(len(rows), self.db.meta(name)["dimensions"])
 
 
@@ -193,7 +194,7 @@ class LoadedMatrices(dict[str, StoredVectors]):
 
         rows = self.db.all(f"SELECT slot, vector FROM {self.db.relation(name)}")
         size = 1 + max((slot for slot, _ in rows), default=-1)
-        matrix = np.zeros((size, self.db.meta(name)["dimensions"]), dtype="<i2")
+        matrix = np.zeros((size, self.db.meta(name)["dimensions"]), dtype=np.int8)
         for slot, data in rows:
             matrix[slot] = _decode(data)
         return _Loaded(matrix, size)
@@ -202,9 +203,9 @@ class LoadedMatrices(dict[str, StoredVectors]):
 def _decode(data: bytes) -> StoredVectors:
     import numpy as np
 
-    return np.frombuffer(data, dtype="<i2")
+    return np.frombuffer(data, dtype=np.int8)
 
 
 def _as_text(vector: np.ndarray[Any, Any]) -> str:
     """Return a vector of length 1 as pgvector reads it."""
-    return "[" + ",".join(f"{number:.6g}" for number in (vector / VECTOR_SCALE).tolist()) + "]"
+    return "[" + ",".join(f"{number:.6g}" for number in vector.tolist()) + "]"

@@ -57,11 +57,9 @@ class VectorSearch(Protocol):
     def vectors(self, table: Table[Any], ids: Collection[str]) -> Mapping[str, Any]: ...  # arrays of numpy
 
 
-StoredVectors: TypeAlias = "NDArray[np.int16]"  # a row for each text
+StoredVectors: TypeAlias = "NDArray[np.int8]"  # a row for each text: the direction of its vector, of any length
 Matrices = Mapping[str, StoredVectors]  # table -> the vectors of one snapshot
 VECTOR_INDEX = "vectors_"  # before the name of a table: of the index table and of its `meta` row
-VECTOR_SCALE = 32_767
-NUMBER_BYTES = 2
 SCORE_MARGIN = 1e-5  # above the rounding error of a cosine
 
 
@@ -94,10 +92,20 @@ class VectorReader(Protocol):
 
 
 def encode_vectors(vectors: Vectors) -> StoredVectors:
-    """Return the numbers to store for vectors of length 1."""
+    """Return the numbers to store; the largest of each vector is 127."""
     import numpy as np
 
-    return np.clip(np.rint(vectors * VECTOR_SCALE), -VECTOR_SCALE, VECTOR_SCALE).astype("<i2")
+    largest = np.abs(vectors).max(axis=-1, keepdims=True)
+    return np.rint(vectors * (127 / np.where(largest, largest, 1))).astype(np.int8)
+
+
+def unit_vectors(stored: StoredVectors) -> NDArray[np.float64]:
+    """Return stored vectors with length 1, in double precision."""
+    import numpy as np
+
+    vectors = stored.astype(np.float64)
+    lengths = np.sqrt((vectors * vectors).sum(axis=-1, keepdims=True))
+    return np.asarray(vectors / np.where(lengths, lengths, 1))
 
 
 K1, B = 1.2, 0.75  # of BM25

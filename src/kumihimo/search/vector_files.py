@@ -1,4 +1,4 @@
-"""one table's vectors -> a file of 16-bit numbers beside index.db, mapped into memory.
+"""one table's vectors -> a file of 8-bit numbers beside index.db, mapped into memory.
 
 The file only grows; a table in the index maps its rows to ids, in the same transaction as the data. So a reader of an
 older build still finds its vectors, and the next build overwrites what a killed one appended. When half of the file is
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kumihimo.search.matrix_reader import BLOCK_ROWS
-from kumihimo.search.protocols import NUMBER_BYTES, VECTOR_INDEX, StoredVectors
+from kumihimo.search.protocols import VECTOR_INDEX, StoredVectors
 from kumihimo.storage.database import Database
 
 _MIN_COPIED = 1000  # rows of a file that is copied when half of it is unused
@@ -47,7 +47,7 @@ class FileVectors:
         A killed build may have appended them.
         """
         state = self._state()
-        expected = int(state["rows"] * state["dimensions"] * NUMBER_BYTES)
+        expected = int(state["rows"] * state["dimensions"])
         actual = self.path.stat().st_size if self.path.exists() else 0
         if actual > expected:
             try:
@@ -168,7 +168,7 @@ def remove_unused_files(db: Database, folder: Path) -> list[Path]:
     left: list[Path] = []
     names = db.meta_names(VECTOR_INDEX)
     used = {vector_path(folder, name.removeprefix(VECTOR_INDEX), db.meta(name)).name for name in names}
-    for path in (folder / "vectors").glob("*.i16"):
+    for path in (folder / "vectors").glob("*.i8"):
         if path.name not in used:
             try:
                 path.unlink(missing_ok=True)
@@ -184,9 +184,9 @@ def map_vectors(path: Path, state: dict[str, Any]) -> StoredVectors:
     """
     import numpy as np
 
-    if path.stat().st_size < state["rows"] * state["dimensions"] * NUMBER_BYTES:
+    if path.stat().st_size < state["rows"] * state["dimensions"]:
         raise FileNotFoundError(ENOENT, "too short", str(path))
-    return np.memmap(path, dtype="<i2", mode="r", shape=(state["rows"], state["dimensions"]))
+    return np.memmap(path, dtype=np.int8, mode="r", shape=(state["rows"], state["dimensions"]))
 
 
 def vector_path(folder: Path, table: str, state: dict[str, Any]) -> Path:
@@ -194,4 +194,4 @@ def vector_path(folder: Path, table: str, state: dict[str, Any]) -> Path:
 
     state: its `meta` row.
     """
-    return folder / "vectors" / f"{table}-{state.get('file', 0)}.i16"
+    return folder / "vectors" / f"{table}-{state.get('file', 0)}.i8"

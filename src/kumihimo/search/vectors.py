@@ -14,7 +14,7 @@ from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.local_embedder import LocalEmbedder
 from kumihimo.llm.protocols import Embedder, Vectors, dimension_mismatch
 from kumihimo.search.partial_rows import score_by_meaning
-from kumihimo.search.protocols import VECTOR_INDEX, VECTOR_SCALE, Matrices, StoredVectors, VectorStore, encode_vectors
+from kumihimo.search.protocols import VECTOR_INDEX, Matrices, StoredVectors, VectorStore, encode_vectors, unit_vectors
 from kumihimo.search.stores import vector_reader, vector_store
 from kumihimo.storage.database import Database, SqlRows
 
@@ -211,7 +211,6 @@ class CosineSearch:
 
         averaged: search once, with the mean of the texts.
         """
-        import numpy as np
 
         state = self.db.meta(VECTOR_INDEX + table.name)
         if state is None:
@@ -230,9 +229,7 @@ class CosineSearch:
             self.last_query[embedder.fingerprint] = tuple(texts), vectors
         if vectors.shape[1] != state["dimensions"]:
             raise dimension_mismatch(state["embedder"], vectors.shape[1])
-        questions = np.divide(
-            _mean_vector(vectors) if averaged and len(texts) > 1 else vectors, VECTOR_SCALE, dtype=np.float32
-        )
+        questions = _mean_vector(vectors) if averaged else vectors
         scored_rows = self._score_rows(table, questions, k, candidate_ids)
         found: Iterable[Iterable[tuple[float, str]]] = scored_rows
         if table.view:
@@ -254,10 +251,10 @@ class CosineSearch:
         reader = vector_reader(self.db, self.matrices)
         if candidate_ids is None:
             for question, (ids, vectors) in zip(questions, reader.nearest(table, questions, k), strict=True):
-                yield zip((vectors.astype(np.float64) * question).sum(axis=1).tolist(), ids, strict=True)
+                yield zip((unit_vectors(vectors) * question).sum(axis=1).tolist(), ids, strict=True)
             return
         ids, vectors = reader.select(table, candidate_ids)
-        exact = vectors.astype(np.float64)
+        exact = unit_vectors(vectors)
         for question in questions:
             scores = (exact * question).sum(axis=1)
             threshold = np.partition(scores, -k)[-k] if len(ids) > k else -np.inf

@@ -11,6 +11,7 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Community, Member, Mention
 from kumihimo.core.table import Table
 from kumihimo.methods.shared.map_step import SOURCE_TOKENS
+from kumihimo.search.protocols import unit_vectors
 
 if TYPE_CHECKING:
     from kumihimo.llm.protocols import Vectors
@@ -71,7 +72,7 @@ def _unit_rows(vectors: Sequence[StoredVectors | None]) -> Vectors:
     import numpy as np
 
     length = next((len(vector) for vector in vectors if vector is not None), 1)
-    rows = np.array([np.zeros(length) if vector is None else vector for vector in vectors], dtype=np.float64)
+    rows = np.array([np.zeros(length) if vector is None else unit_vectors(vector) for vector in vectors])
     rows = rows.reshape(len(vectors), length)
     rows -= _COMMON_SHARE * rows.mean(axis=0) if len(rows) else 0.0
     return np.asarray(rows / np.maximum(np.sqrt((rows * rows).sum(axis=1, keepdims=True)), 1e-9))

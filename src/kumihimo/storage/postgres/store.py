@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from kumihimo.storage.place import IndexPlace
 
-FORMAT = 1  # of the schema
+FORMAT = 2  # of the schema; version 0.2 wrote 1
 _KEPT_BY_REBUILD = "communities"  # remember
 _KEPT_META = ("sources", "methods", "models", "origins", "build", "format")
 _MAX_READERS, _POOL_TIMEOUT = 32, 30.0  # connections; seconds to wait for one
