@@ -62,7 +62,7 @@ def make_tables(count: int) -> dict[str, Any]:
             rows["chunks"].append(
                 Chunk(id=chunk, text=f"{n} {text}", title="", start=within * 9, end=within * 9 + 90, tokens=600)
             )
-        rows["passages"].append(Passage(id=id, text=f"{text} {n}", chunk=chunk, start=n, end=n + 50, tokens=50))
+        rows["passages"].append(Passage(id=id, text=f"{text} {n}", start=n, end=n + 50, tokens=50))
         for i, slot in enumerate(SLOTS):
             name = f"name {i * 1000 + n % 997}".replace(" ", "-")
             rows["frames"].append(SlotFiller(slot, name, within % 10, id=f"{chunk}.{within % 10 * 10 + i:05}"))

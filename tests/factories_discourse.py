@@ -96,8 +96,7 @@ def _chunks() -> list[Chunk]:
 def _passages() -> list[Passage]:
     begin, found = 0, []
     for id, text in zip(P, (text for texts in TEXTS for text in texts), strict=True):
-        chunk = id.rpartition(".")[0]
-        found.append(Passage(chunk, begin, begin + len(text), len(text.split()), id=id, text=text))
+        found.append(Passage(begin, begin + len(text), len(text.split()), id=id, text=text))
         begin += len(text) + 1
     return found
 

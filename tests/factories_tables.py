@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from kumihimo.core.records import Record
-from kumihimo.core.table import Row, Table, codec
+from kumihimo.core.table import Row, Table, codec, lookup_values
 from kumihimo.core.view_rows import hide
 
 R = TypeVar("R", bound=Record)
@@ -55,7 +55,7 @@ class Held:
         return len(self.rows)
 
     def _of(self, row: Row, columns: tuple[str, ...]) -> Row:
-        return tuple(row[self.columns.index(column)] for column in columns)
+        return tuple(lookup_values(self.columns, row, columns))
 
 
 def table(record: type[R], records: Iterable[R], *, shuffled: bool = False) -> Table[R]:

@@ -36,7 +36,9 @@ def make_passages(text: str, size: int = 8, *, chunk: int = 30, overlap: int = 1
     ]
     chunk_table = table("chunks", Chunk, document_chunks)
     return document_chunks, [
-        passage for draft in document_chunks for passage in passages(draft, chunk_table, WordTokenizer(), size=size)
+        replace(passage, id=f"{draft.id}.{n:05}")
+        for draft in document_chunks
+        for n, passage in enumerate(passages(draft, chunk_table, WordTokenizer(), size=size))
     ]
 
 

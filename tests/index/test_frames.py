@@ -53,7 +53,7 @@ def cache(tmp_path: Path) -> Iterator[ResponseCache]:
 
 
 def passage(text: str, id: str = "d.00000.00000") -> Passage:
-    return Passage(chunk="d.00000", start=0, end=len(text), tokens=1, id=id, text=text)
+    return Passage(start=0, end=len(text), tokens=1, id=id, text=text)
 
 
 def make_llm(cache: ResponseCache, *replies: str) -> tuple[StructuredLLM, FakeChat]:
@@ -85,7 +85,7 @@ def chunk_frames(llm: StructuredLLM, *texts: str, **settings: Any) -> list[SlotF
 
 
 def other_chunk() -> Passage:
-    return Passage(chunk="d.00001", start=0, end=4, tokens=1, id="d.00001.00000", text="Cyd.")
+    return Passage(start=0, end=4, tokens=1, id="d.00001.00000", text="Cyd.")
 
 
 def test_a_frame_for_each_value_of_each_passage(cache: ResponseCache) -> None:

@@ -76,7 +76,7 @@ def test_a_longer_reach() -> None:
 def test_chunks_that_say_nothing_new_are_passed_over() -> None:
     row_tables = tables()
     chunks = [Chunk("", 0, 1, 1, id=f"d.{n:05}", text="x") for n in range(4)]
-    two_passages = [Passage(f"d.{n:05}", 0, 1, 1, id=f"d.{n:05}.00000", text=f"text {n}") for n in (0, 3)]
+    two_passages = [Passage(0, 1, 1, id=f"d.{n:05}.00000", text=f"text {n}") for n in (0, 3)]
     row_tables |= {"chunks": table(Chunk, chunks), "passages": table(Passage, two_passages)}
     results = list(links(chunks[0], row_tables["chunks"], row_tables["passages"], Model()))  # type: ignore[arg-type]
     assert [(link.first, link.second) for link in results] == [(two_passages[0].id, two_passages[1].id)]
@@ -190,7 +190,7 @@ HOSTILE = (
 def test_a_hostile_text_is_one_line_and_breaks_nothing(text: str) -> None:
     row_tables = tables()
     rows = [
-        Passage(CHUNKS[0], 0, 1, 1, id=id, text=passage_text)
+        Passage(0, 1, 1, id=id, text=passage_text)
         for id, passage_text in zip(P, ["It rained.", text, text], strict=False)
     ]
     row_tables["passages"] = table(Passage, rows)

@@ -39,7 +39,7 @@ SLOTS = ("who", "predicate", "what", "when", "where", "why", "how")
 
 def passage(n: int, text: str) -> Passage:
     chunk = f"{DOCUMENT}.{n // 2:05}"
-    return Passage(id=f"{chunk}.{n % 2:05}", text=text, chunk=chunk, start=n * 50, end=n * 50 + len(text), tokens=9)
+    return Passage(id=f"{chunk}.{n % 2:05}", text=text, start=n * 50, end=n * 50 + len(text), tokens=9)
 
 
 def frames(p: Passage, **slots: str) -> list[SlotFiller]:

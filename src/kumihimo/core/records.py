@@ -346,8 +346,6 @@ class Summary(Record):
 
 
 # -- the chunk knowledge graph: 5W1H and discourse (江上・福田)
-
-
 @dataclass(frozen=True, slots=True)
 class Passage(Record):
     """A part of a chunk, about 50 tokens, split at sentence ends.
@@ -355,12 +353,16 @@ class Passage(Record):
     The paper calls it a chunk. start, end: in characters of the document. Text of two chunks belongs to the first.
     """
 
-    INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("chunk",)
+    INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("made_from",)
 
-    chunk: str
     start: int
     end: int
     tokens: int
+
+    @property
+    def chunk(self) -> str:
+        """Return the id of its chunk."""
+        return self.id.rpartition(".")[0]
 
     @property
     def ordinal(self) -> int:
@@ -372,7 +374,7 @@ class Passage(Record):
 class SlotFiller(Record):
     """A filler of a 5W1H or predicate slot in a passage; text: its words."""
 
-    INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = (("slot", "name"),)
+    INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("name",)
     SEARCHED_BY: ClassVar[tuple[str, ...]] = ()
 
     slot: str

@@ -14,6 +14,7 @@ from kumihimo.core.records import Record
 R = TypeVar("R", bound=Record)
 T = TypeVar("T")
 Row = tuple[Any, ...]  # id, text, then the columns of the class, as SQLite values
+MADE_FROM = "made_from"  # in a lookup: the id of the source row, with which ids begin
 LookupRecorder = Callable[[str, tuple[str, ...], tuple[object, ...], bool], None]
 
 _SQL = {str: "TEXT", int: "INTEGER", float: "REAL", bool: "INTEGER"}
@@ -79,6 +80,11 @@ class Codec(Generic[R]):
     lookup_keys: tuple[tuple[str, ...], ...]  # column combinations allowed in lookups
     encode: Callable[[str, R], Row]
     decode: Callable[[Row], R]
+
+    @property
+    def indexes(self) -> Iterator[tuple[str, ...]]:
+        """Yield the columns that need an index."""
+        return (key for key in self.lookup_keys if key not in (("id",), (MADE_FROM,)))
 
 
 _codecs: dict[type[Record], Codec[Any]] = {}
@@ -160,6 +166,11 @@ def _load_frozen(text: str) -> object:
         return tuple(map(freeze, value)) if isinstance(value, list) else value
 
     return () if text == "[]" else freeze(json.loads(text))
+
+
+def lookup_values(columns: Sequence[str], row: Row, key: Iterable[str]) -> list[Any]:
+    """Return the values of a row in the columns of a lookup."""
+    return [row[0].rpartition(".")[0] if name == MADE_FROM else row[columns.index(name)] for name in key]
 
 
 def lookup_hash(table: str, columns: tuple[str, ...], values: Sequence[object]) -> int:

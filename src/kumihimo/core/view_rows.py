@@ -8,7 +8,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any, TypeVar
 
-from kumihimo.core.table import Row, Rows
+from kumihimo.core.table import Row, Rows, lookup_values
 
 T = TypeVar("T")
 IsWhole = bool | None  # True: shown as stored; False: partial, shown otherwise; None: hidden
@@ -134,8 +134,8 @@ class ViewRows:
 
     def _make_where(self, ids: Iterable[str], columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
         """Return those with these values."""
-        places = self._places(columns)
-        return [row for row in self._make(ids) if all(row[i] == value for i, value in zip(places, values, strict=True))]
+        all_columns = self.partial.columns if self.partial else ()
+        return [row for row in self._make(ids) if lookup_values(all_columns, row, columns) == list(values)]
 
     def _show_ids(self, ids: list[str], columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
         """Return the visible ids among those with these values."""

@@ -38,4 +38,4 @@ def passages(chunk: Chunk, chunks: Table[Chunk], tokenizer: Tokenizer, *, size: 
     begin = max(previous.end - chunk.start, 0) if previous else 0
     for start, end, tokens in split_text(chunk.text, begin, tokenizer, size):
         text = chunk.text[start:end]
-        yield Passage(chunk=chunk.id, start=chunk.start + start, end=chunk.start + end, tokens=tokens, text=text)
+        yield Passage(start=chunk.start + start, end=chunk.start + end, tokens=tokens, text=text)

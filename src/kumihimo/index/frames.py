@@ -70,7 +70,7 @@ def frames(
             for slot, text, name in normalise_slots(slots, paper=paper):
                 yield SlotFiller(slot, name, passage.ordinal, text=text)
 
-    return collect_rows(fill_slots, passages.where(chunk=chunk.id), 1 if paper else batch)
+    return collect_rows(fill_slots, passages.where(made_from=chunk.id), 1 if paper else batch)
 
 
 def find_slots(texts: Sequence[str], llm: LLM, language: str = "", **document: str) -> list[Slots]:

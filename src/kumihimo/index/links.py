@@ -59,7 +59,7 @@ def links(
     """
     if llm is None:
         return ()
-    own_passages = passages.where(chunk=chunk.id)
+    own_passages = passages.where(made_from=chunk.id)
     following = _next_passages(chunk, chunks, passages, reach) if own_passages else []
     pairs = list(_passage_pairs(own_passages, following, reach))
     if paper:
@@ -72,7 +72,7 @@ def _next_passages(chunk: Chunk, chunks: Table[Chunk], passages: Table[Passage],
     following: list[Passage] = []
     for ordinal in count(chunk.ordinal + 1):
         id = f"{chunk.document}.{ordinal:05}"
-        chunk_passages = passages.where(chunk=id)
+        chunk_passages = passages.where(made_from=id)
         following += chunk_passages
         is_missing = not chunk_passages and not chunks.ids(id=id)  # a chunk may repeat the previous one only
         if len(following) >= limit or is_missing:

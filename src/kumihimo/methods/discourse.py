@@ -163,10 +163,10 @@ def _adjacent_ids(passage: Passage, passages: Table[Passage]) -> list[str]:
     They may belong to the adjacent chunks.
     """
     document, _, ordinal = passage.chunk.rpartition(".")
-    ids = passages.ids(chunk=passage.chunk)
+    ids = passages.ids(made_from=passage.chunk)
     index = ids.index(passage.id) if passage.id in ids else 0
-    previous = ids[index - 1 : index] if index else passages.ids(chunk=f"{document}.{int(ordinal) - 1:05}")[-1:]
-    following = ids[index + 1 : index + 2] or passages.ids(chunk=f"{document}.{int(ordinal) + 1:05}")[:1]
+    previous = ids[index - 1 : index] if index else passages.ids(made_from=f"{document}.{int(ordinal) - 1:05}")[-1:]
+    following = ids[index + 1 : index + 2] or passages.ids(made_from=f"{document}.{int(ordinal) + 1:05}")[:1]
     return [*previous, *following]
 
 
@@ -196,7 +196,8 @@ def rank_by_slots(pairs: Iterable[tuple[str, str]], frames: Table[SlotFiller]) -
     """
     slots_by_passage: dict[str, set[str]] = defaultdict(set)
     for slot, name in dict.fromkeys(pairs):
-        for frame in frames.where(slot=slot, name=name):
-            slots_by_passage[frame.passage].add(slot)
+        for frame in frames.where(name=name):
+            if frame.slot == slot:
+                slots_by_passage[frame.passage].add(slot)
     ranked = [(passage, float(len(slots))) for passage, slots in slots_by_passage.items()]
     return sorted(ranked, key=lambda pair: (-pair[1], pair[0]))

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeVar
 from kumihimo.core.cancel import CancelToken, check_cancelled, locked
 from kumihimo.core.errors import IndexUnavailable, NewerFormat
 from kumihimo.core.redaction import redact
-from kumihimo.core.table import Codec, Row
+from kumihimo.core.table import MADE_FROM, Codec, Row
 from kumihimo.storage.session import Connection, Session
 
 T = TypeVar("T")
@@ -335,11 +335,11 @@ class SqlRows:
         return [id for (id,) in self._select("id", columns, values)]
 
     def _select(self, names: str, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
-        tests = (
-            f'"{column}" IS NULL' if value is None else f'"{column}" = ?'
-            for column, value in zip(columns, values, strict=True)
-        )
-        condition = " AND ".join(tests)
+        if columns == (MADE_FROM,):
+            condition, values = "id > ? AND id < ?", (f"{values[0]}.", f"{values[0]}/")  # / follows . in ASCII
+        else:
+            tests = zip(columns, values, strict=True)
+            condition = " AND ".join(f'"{column}" {"IS NULL" if value is None else "= ?"}' for column, value in tests)
         present = (value for value in values if value is not None)
         return self.db.all(
             f"SELECT {names} FROM {self.db.relation(self.table)} WHERE {condition} ORDER BY id", *present

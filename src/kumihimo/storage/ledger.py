@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any, Protocol
 from zlib import crc32
 
-from kumihimo.core.table import Codec, Row, lookup_hash
+from kumihimo.core.table import Codec, Row, lookup_hash, lookup_values
 from kumihimo.core.wiring import ROOT
 from kumihimo.storage.database import PAGE_ROWS, Database, SqlRows
 
@@ -162,9 +162,8 @@ class SqlLedger:
             keys = ((table, column, row[position]) for row in rows if row[position] is not None)
             self.db.many("INSERT INTO changed VALUES (?, ?, ?) ON CONFLICT DO NOTHING", keys)
         for lookup in self._watched_lookups[table]:
-            positions = [columns.index(column) for column in lookup]
-            values = ([row[position] for position in positions] for row in rows)
-            self._changed_lookups[table].update(lookup_hash(table, lookup, row_values) for row_values in values)
+            hashes = (lookup_hash(table, lookup, lookup_values(columns, row, lookup)) for row in rows)
+            self._changed_lookups[table].update(hashes)
 
     # -- work
 

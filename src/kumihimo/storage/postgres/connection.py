@@ -148,7 +148,7 @@ class PostgresDb(Database):
         self.insert(table, codec.columns, new)
 
     def index_rows(self, table: str, codec: Codec[Any]) -> None:
-        for columns in codec.lookup_keys[1:]:  # the first one is the id
+        for columns in codec.indexes:
             name = f"{self._relations()[table]}/{'_'.join(columns)}_id".encode()[:_MAX_NAME].decode(errors="ignore")
             names = ", ".join(f'"{column}"' for column in (*columns, "id"))
             self.run(f'CREATE INDEX IF NOT EXISTS "{name}" ON {self.relation(table)} ({names})')

@@ -99,7 +99,7 @@ class Db(Database):
         self.insert(stored, codec.columns, stored_rows(self, codec, old, new))
 
     def index_rows(self, table: str, codec: Codec[Any]) -> None:
-        for columns in codec.lookup_keys[1:]:  # the first one is the id
+        for columns in codec.indexes:
             name, names = "_".join([table, *columns]), ", ".join(f'"{c}"' for c in (*columns, "id"))
             self.run(f'CREATE INDEX IF NOT EXISTS "{name}" ON "{stored_table(table, codec)}" ({names})')
 
