@@ -21,7 +21,7 @@ from tests.laws.fresh_build import FreshBuilder
 STEPS_READ = BUILT_IN.upstream_steps(table for name in FREE for table in METHODS[name].tables)
 TABLES = ("documents", *(name for name in BUILT_IN.steps if name in STEPS_READ))
 IMPORTED = ("imported_units", "imported_descriptions", "imported_communities")
-EMPTY = ("assertions", "claims", "reports", *IMPORTED)  # no rule makes them, and no file holds them
+EMPTY = ("assertions", "claims", "frames", "links", "reports", *IMPORTED)  # no rule makes them, and no file holds them
 FILES = sorted(path.name for path in EXAMPLES.iterdir() if path.is_file() and path.name[0] != ".")
 ROW = "oral-history.jsonl#oh-05"
 

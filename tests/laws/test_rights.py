@@ -24,6 +24,7 @@ from kumihimo.app.evidence.explanations import explain_context
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable, KumiError, SettingsError
 from kumihimo.core.records import Community, Entity, Report
+from kumihimo.core.table import MADE_FROM
 from kumihimo.methods import METHODS as ALL_METHODS
 from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
@@ -114,6 +115,11 @@ def check_graph(rows: dict[str, list[Any]]) -> None:
         assert set(report.citations()) <= existing
 
 
+def lookup_values(row: Any, columns: tuple[str, ...]) -> tuple[Any, ...]:
+    """Return the values by which a lookup finds the row."""
+    return tuple(row.id.rpartition(".")[0] if name == MADE_FROM else getattr(row, name) for name in columns)
+
+
 def check_lookups(seen: Snapshot, rows: dict[str, list[Any]], stored: dict[str, list[Any]]) -> None:
     """Check that each lookup finds the rows that are there, by values of all rows."""
     for name, of_table in rows.items():
@@ -121,14 +127,14 @@ def check_lookups(seen: Snapshot, rows: dict[str, list[Any]], stored: dict[str, 
         for columns in table.codec.lookup_keys:
             matching: dict[tuple[Any, ...], list[Any]] = {}
             for row in (*of_table, *stored[name]):
-                matching.setdefault(tuple(getattr(row, column) for column in columns), [])
+                matching.setdefault(lookup_values(row, columns), [])
             for row in of_table:
-                matching[tuple(getattr(row, column) for column in columns)].append(row)
+                matching[lookup_values(row, columns)].append(row)
             for value, expected in matching.items():
                 key = dict(zip(columns, value, strict=True))
                 assert table.where(**key) == expected
                 assert table.ids(**key) == [row.id for row in expected]
-            if all(len(value) == 1 and isinstance(value[0], str) for value in matching):
+            if len(columns) == 1 and all(isinstance(value, str) for (value,) in matching):
                 grouped = table.ids_grouped(columns[0], [value for (value,) in matching])
                 assert grouped == {value: [row.id for row in expected] for (value,), expected in matching.items()}
 

@@ -346,6 +346,8 @@ class SqlRows:
         )
 
     def ids_grouped(self, column: str, values: Sequence[str], limit: int | None = None) -> list[tuple[str, str]]:
+        if column == MADE_FROM:
+            return [(value, id) for value in sorted(values) for id in self.ids((column,), (value,))[:limit]]
         if limit is not None:
             return self.db.ids_grouped(self.table, column, values, limit)
         query = f'SELECT "{column}", id FROM {self.db.relation(self.table)} WHERE "{column}"'
