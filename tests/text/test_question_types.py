@@ -13,11 +13,6 @@ from kumihimo.text.tokens import subject_terms
 GOLDEN = Path(__file__).parents[1] / "golden"
 QUERY_TYPES = [line.split("\t") for line in (GOLDEN / "broad.tsv").read_text(encoding="utf-8").splitlines()]
 CORPUS_LEVEL = [line.split("\t") for line in (GOLDEN / "whole.tsv").read_text(encoding="utf-8").splitlines()]
-READINGS = [
-    line.split("\t")
-    for line in (GOLDEN / "wide.tsv").read_text(encoding="utf-8").splitlines()
-    if not line.startswith("#")
-]
 BROAD_BUT_NOT_CORPUS = "What do guests say of machine learning?"  # not corpus-level, but broad
 
 
@@ -117,21 +112,7 @@ def test_content_words(question: str) -> None:
     assert ParsedQuestion(question).has_content
 
 
-@pytest.mark.parametrize("group", ["seen", "unseen", "aspects"])
-@pytest.mark.parametrize("kind", ["wide", "narrow"])
-def test_questions_are_read_widely_by_how_they_read(group: str, kind: str) -> None:
-    questions = [question for each, own, question in READINGS if (each, own) == (group, kind)]
-    wrong = [question for question in questions if ParsedQuestion(question).asks_widely is not (kind == "wide")]
-    assert len(questions) == 30
-    assert len(wrong) <= 1, wrong
-
-
-@pytest.mark.parametrize(("kind", "question"), [row[1:] for row in READINGS if row[0] == "names"])
-def test_a_question_on_one_named_thing_is_narrow(kind: str, question: str) -> None:
-    assert ParsedQuestion(question).asks_widely is (kind == "wide")
-
-
 @pytest.mark.parametrize("question", [question for kind, question in CORPUS_LEVEL if kind == "whole"])
 def test_a_question_on_the_whole_corpus_is_read_widely(question: str) -> None:
-    assert ParsedQuestion(question).asks_widely
+    assert ParsedQuestion(question).is_on_all
     assert ParsedQuestion(question).wide_topic == ""

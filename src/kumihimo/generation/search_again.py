@@ -28,9 +28,9 @@ MANY = "ALL"  # the query that asks for many documents
 OFFER_OF_MANY = (  # with that of a search
     f"{OFFER}\n\n"
     "Or have many documents read: a question on what many documents say together (an overview, kinds or causes, what"
-    " several people say, a comparison, a change over time) needs more than a few passages. If these sources are a"
-    f" small part of what it needs, write `SEARCH: {MANY}` and nothing else. A question on one fact, event, person or"
-    " document does not need it."
+    " several people say, all about a person or a thing, a comparison, a change over time) needs more than a few"
+    " passages. If these sources hold only a part of what it needs, write"
+    f" `SEARCH: {MANY}` and nothing else. A question on one fact or event does not need it."
 )
 MAX_PASSAGES = 8  # of a round, at most
 NO_SEARCH = (  # to a model that searches where it has to answer

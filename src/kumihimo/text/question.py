@@ -221,22 +221,6 @@ class ParsedQuestion(Question):
         return any(not question_pattern("acronym").fullmatch(name[0]) for name in names)
 
     @cached_property
-    def asks_widely(self) -> bool:
-        """Return whether an answer needs many documents.
-
-        Such questions ask for an overview, main points, kinds of things, changes over time or a comparison.
-
-        >>> texts = ("How has the harbour changed?", "What are the main complaints?", "When was it built?")
-        >>> [ParsedQuestion(text).asks_widely for text in texts]
-        [True, True, False]
-        """
-        if self.topic is not None:
-            return True
-        kinds = ("one answer", "wide", "wide without a name")
-        one_answer, wide, unnamed = (question_pattern(name).search(self.plain) is not None for name in kinds)
-        return not one_answer and (wide or (unnamed and not self._is_named))
-
-    @cached_property
     def is_on_all(self) -> bool:
         """Return whether it is about all documents, whatever they are called.
 
@@ -244,7 +228,7 @@ class ParsedQuestion(Question):
         >>> [ParsedQuestion(text).is_on_all for text in texts]
         [True, False, True]
         """
-        is_wide = self.asks_widely or question_pattern("topic nouns").search(self.text)
+        is_wide = self.topic is not None or question_pattern("topic nouns").search(self.text)
         rest = ParsedQuestion(question_pattern("file kinds").sub(" ", self.text)) if is_wide else self
         return not any(len(term) > 1 for term in rest.corpus_terms - class_stems("wide generic")) if is_wide else False
 

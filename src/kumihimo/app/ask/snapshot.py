@@ -86,9 +86,9 @@ class Snapshot(VisibleTables):
     def answering_method(self, question: ParsedQuestion) -> str:
         """Return the method for an answer to a question without one.
 
-        With a chat model, a question on many documents is read widely; a list of documents, or one document, is not.
+        With a chat model, a question on all documents is read widely; a list of documents, or one document, is not.
         """
-        is_wide = question.asks_widely and self.can_read_widely
+        is_wide = question.is_on_all and self.can_read_widely
         return WIDE_METHOD if is_wide and not asks_for_documents(question, self.tracer) else self.default_method()
 
     def retrieve(self, question: str, name: str = "", **options: Any) -> Context:
