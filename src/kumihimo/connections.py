@@ -75,17 +75,19 @@ def closed_when_cancelled(response: "Response", cancel: CancelToken | None) -> I
     The socket is shut down, since only that wakes a thread that reads from it.
     """
     stream = response.extensions.get("network_stream")
-    connection: Any = stream.get_extra_info("socket") if stream else None
-
-    def shut_down() -> None:
-        with suppress(OSError):  # the server has closed it
-            socket.socket.shutdown(connection, socket.SHUT_RDWR)  # a TLS socket's own would wait for the reading thread
-
-    forget = cancel.on_cancel(shut_down) if cancel and connection else lambda: None
+    connections = [stream.get_extra_info("socket")] if stream else []
+    forget = cancel.on_cancel(lambda: _shut_down(connections)) if cancel else lambda: None
     try:
         yield
     finally:
         forget()
+
+
+def _shut_down(connections: Iterable[socket.socket]) -> None:
+    """End connections, and wake the threads that read from them."""
+    for connection in connections:
+        with suppress(OSError):  # the server has closed it
+            socket.socket.shutdown(connection, socket.SHUT_RDWR)  # a TLS socket's own would wait for the reading thread
 
 
 @dataclass(slots=True)
@@ -99,19 +101,35 @@ class PublicWeb:
     sites: frozenset[str]
     timeout: float
     _clients: dict[bool, "Client"] = field(default_factory=dict)
+    _connections: list[socket.socket] = field(default_factory=list)
 
     @contextmanager
-    def request(self, url: str, headers: Mapping[str, str]) -> Iterator["Response"]:
-        """Yield the response to a request. Raise AddressRefused for a private network."""
+    def request(self, url: str, headers: Mapping[str, str], cancel: CancelToken) -> Iterator["Response"]:
+        """Yield the response to a request. Raise AddressRefused for a private network.
+
+        cancel: breaks off the connection, also before the response begins, which a server may delay without end.
+        """
         address = check_connection(url, PAGE)
         is_here, is_direct = is_local(address.hosts[0]), self._check_site(address, url)
         client = self._clients[is_here] = self._clients.get(is_here) or open_http(address, self.timeout)
-        with client.stream("GET", url, headers=headers) as response:
-            stream = response.extensions.get("network_stream")
-            peer = stream.get_extra_info("server_addr") if stream and is_direct else None
-            if peer and address.server not in self.sites and not is_public(peer[0]):  # its name may lead elsewhere now
-                raise _private_error(url)
-            yield response
+
+        def trace(event: str, info: Mapping[str, Any]) -> None:
+            if event.endswith(("connect_tcp.complete", "start_tls.complete")):
+                opened = [each for each in self._connections if each.fileno() >= 0]
+                self._connections = [*opened, info["return_value"].get_extra_info("socket")]
+                if cancel.is_cancelled:
+                    _shut_down(self._connections)
+
+        forget = cancel.on_cancel(lambda: _shut_down(self._connections))
+        try:
+            with client.stream("GET", url, headers=headers, extensions={"trace": trace}) as response:
+                stream = response.extensions.get("network_stream")
+                peer = stream.get_extra_info("server_addr") if stream and is_direct else None
+                if peer and address.server not in self.sites and not is_public(peer[0]):  # its name leads elsewhere now
+                    raise _private_error(url)
+                yield response
+        finally:
+            forget()
 
     def close(self) -> None:
         """Close the connections."""

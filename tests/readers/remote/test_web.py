@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from gzip import compress
+from itertools import count
+from time import sleep
 
 import pytest
 
@@ -13,6 +16,7 @@ from kumihimo.core.errors import AddressRefused, Cancelled, LimitExceeded, Setti
 from kumihimo.readers.documents import ReadingLimits
 from kumihimo.readers.remote.origins import parse_origin
 from kumihimo.readers.remote.web import FetchSettings, WebClient
+from tests.raw_server import run_raw_server
 from tests.web_site import Page, WebSite, page, run_web_site
 
 
@@ -150,6 +154,37 @@ def test_it_stops_when_cancelled(site: WebSite, client: WebClient) -> None:
     token.cancel()
     with pytest.raises(Cancelled):
         replace(client, cancel=token).get(f"{site.url}/a")
+
+
+@pytest.mark.parametrize(
+    ("start", "piece"),
+    [
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        (b"HTTP/1.1 200 OK\r\n", b"a"),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + compress(b"")[:10], b"\0\0\0\xff\xff"),
+    ],
+    ids=["informational", "headers", "empty blocks"],
+)
+def test_a_response_that_never_ends_is_given_up(client: WebClient, start: bytes, piece: bytes) -> None:
+    token = CancelToken()
+    with run_raw_server() as server:
+        named = replace(client, sites=frozenset([server.url.removesuffix("/v1")]))
+
+        def pieces(end: Callable[[], None]) -> Iterator[bytes]:
+            yield start
+            for n in count():
+                if n == 3:
+                    end()
+                if n > 3 and start.endswith(b"OK\r\n"):  # a long header ends by itself
+                    sleep(0.001)
+                yield piece
+
+        server.response = pieces(token.cancel)
+        with pytest.raises(Cancelled):
+            replace(named, cancel=token).get(f"{server.url}/a")
+        server.response = pieces(lambda: None)
+        with pytest.raises(SourceError, match=r"did not arrive in 0\.4 seconds \(reading\.seconds\)"):
+            replace(named, limits=replace(named.limits, seconds=0.1)).get(f"{server.url}/a")
 
 
 def test_a_host_in_trouble_is_not_asked_for_pages(site: WebSite, client: WebClient) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import urljoin, urlsplit
 from urllib.robotparser import RobotFileParser
 
 from kumihimo.connections import PublicWeb, check_connection
-from kumihimo.core.cancel import CancelToken
+from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import AddressRefused, SettingsError, SourceError
 from kumihimo.core.network import PAGE
 from kumihimo.core.settings import Patience, Seconds
@@ -114,28 +114,35 @@ class WebClient:
 
     @contextmanager
     def _request(self, url: str, headers: Mapping[str, str]) -> Iterator[Response]:
-        """Ask for an address once it may be asked."""
+        """Ask for an address once it may be asked, and give up what takes too long."""
         import httpx2
 
         self._pause(url)
+        seconds = 4 * self.limits.seconds
+        deadline = CancelToken(seconds)
+        forget = self.cancel.on_cancel(deadline.cancel) if self.cancel else lambda: None
         try:
-            with self._web.request(url, {**headers, "User-Agent": self.settings.user_agent}) as response:
+            with self._web.request(url, {**headers, "User-Agent": self.settings.user_agent}, deadline) as response:
                 yield response
         except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError, OSError) as error:
             reason, url = str(error) or type(error).__name__, url.removesuffix("robots.txt")  # which nobody has named
-            raise SourceError(
-                f"{url} cannot be fetched ({reason[:200]}): is the address right, and the server there?"
-            ) from error
+            if not deadline.is_cancelled:
+                raise SourceError(
+                    f"{url} cannot be fetched ({reason[:200]}): is the address right, and the server there?"
+                ) from error
         finally:
+            forget()
             self._next_at[_site(url)] = monotonic() + self._delay(url)
+        check_cancelled(self.cancel)
+        if deadline.is_cancelled:  # what has arrived may be a part
+            raise SourceError(f"{url}: it did not arrive in {seconds:,} seconds (reading.seconds)")
 
     def _pause(self, url: str) -> None:
         """Wait until the host may be asked again."""
         seconds = self._next_at.get(_site(url), 0.0) - monotonic()
         if seconds > 0:
             self.wait(seconds)
-        if self.cancel:
-            self.cancel.check()
+        check_cancelled(self.cancel)
 
     def _delay(self, url: str) -> float:
         robots = self._robots.get(_site(url))
@@ -163,21 +170,17 @@ class WebClient:
         return WebReply(url, response.status_code, media_type, version, body)
 
     def _read_body(self, url: str, response: Response, cut_at: int) -> bytes:
-        """Read a body within the limits of bytes and time.
+        """Read a body within the limit of bytes.
 
         cut_at: bytes after which the rest is left out; 0: it is read in full.
         """
-        body, ends_at = bytearray(), monotonic() + 4 * self.limits.seconds
+        body = bytearray()
         for piece in response.iter_bytes():
             body += piece
             if 0 < cut_at <= len(body):
                 break
             if len(body) > self.limits.size << 20:
                 raise self.limits.error(url, "size")
-            if monotonic() > ends_at:
-                raise SourceError(f"{url}: it did not arrive in {4 * self.limits.seconds:,} seconds (reading.seconds)")
-            if self.cancel:
-                self.cancel.check()
         return bytes(body)
 
 
