@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 from html.parser import HTMLParser
 from itertools import combinations
 from pathlib import Path
@@ -203,6 +205,9 @@ def test_the_page_asks_for_nothing_elsewhere(data: dict[str, Any]) -> None:
     assert not re.search(r"\b(fetch|XMLHttpRequest|WebSocket|import|innerHTML|outerHTML|eval|document\.write)\b", code)
     policy = next(a["content"] or "" for tag, a in parts.found if a.get("http-equiv") == "Content-Security-Policy")
     assert "default-src 'none'" in policy
+    hashes = [f"'sha256-{b64encode(sha256(code.encode()).digest()).decode()}'" for code in parts.scripts[2:]]
+    assert len(hashes) == 2
+    assert f"; script-src {' '.join(hashes)}; " in policy, "no other script may run"
 
 
 def test_what_can_be_used_has_a_name(data: dict[str, Any]) -> None:

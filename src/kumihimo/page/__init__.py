@@ -2,8 +2,10 @@
 
 import json
 import re
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from importlib import metadata
 from itertools import pairwise
 from math import sqrt
@@ -345,8 +347,8 @@ def render_template(
     """Yield the parts of a page from a template of a package.
 
     Templates may use each other, the shared ones, and all values. In them, `asset` is the text of a stylesheet or
-    script, `translate` a message in the language of messages, `labels` those of a script, and `json` a filter for data
-    inside a page.
+    script, `hash_of` its digest, `translate` a message in the language of messages, `labels` those of a script, and
+    `json` a filter for data inside a page.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # imported here: slow
 
@@ -359,12 +361,17 @@ def render_template(
         """Return the text of a file among the templates."""
         return loader.get_source(environment, name)[0]
 
+    def hash_of(name: str) -> str:
+        """Return the digest by which a policy allows a script."""
+        return f"sha256-{b64encode(sha256(asset(name).encode()).digest()).decode()}"
+
     def labels(name: str) -> dict[str, str]:
         """Return the labels of a script with their translations."""
         return {text: re.sub(":t}", "}", translate(text)) for text in script_labels(asset(name))}
 
     environment.filters |= {"json": json_for_html, **(filters or {})}
-    environment.globals |= {"asset": asset, "labels": labels, "language": message_language, "translate": translate}
+    environment.globals |= {"asset": asset, "hash_of": hash_of, "labels": labels}
+    environment.globals |= {"language": message_language, "translate": translate}
     environment.globals |= {"file_mark": FILE_MARK, "version": metadata.version("kumihimo"), **values}
     return environment.get_template(name).generate()
 
