@@ -15,7 +15,7 @@ RUN pip install --no-cache-dir "$(echo /wheels/kumihimo-*.whl)[$EXTRAS]" \
 USER 1000
 WORKDIR /data
 VOLUME /data
-ENV KUMI_INDEX=/data/.kumi PYTHONUNBUFFERED=1
+ENV KUMI_INDEX=/data/.kumi XDG_CONFIG_HOME=/data/.config PYTHONUNBUFFERED=1
 EXPOSE 8460
 HEALTHCHECK --interval=30s --timeout=5s --start-period=20s \
     CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8460/health', timeout=4)"]

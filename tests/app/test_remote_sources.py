@@ -124,6 +124,37 @@ def test_an_index_that_somebody_else_has_made_fetches_nothing(
     assert len(site.asked()) == 2
 
 
+@pytest.mark.parametrize("way", ["named", "link"])
+def test_an_index_that_somebody_else_has_made_reads_no_file_elsewhere(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, given = tmp_path / "mine", tmp_path / "given"
+    for folder in (mine, given / "notes"):
+        folder.mkdir(parents=True)
+        (folder / "a.txt").write_text("The gate opens at nine.", "utf-8")
+    with Kumihimo(given / "index.kumi") as kumi:
+        index(kumi, *map(str, (mine, given / "notes") if way == "named" else [given / "notes"]))
+        assert kumi.index().unchanged == (2 if way == "named" else 1)
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "of another"))
+        monkeypatch.setenv("APPDATA", str(tmp_path / "of another"))
+        if way == "link":
+            (given / "notes" / "a.txt").unlink()
+            (given / "notes").rmdir()
+            (given / "notes").symlink_to(mine)
+        (mine / "secret.txt").write_text("The word is heron.", "utf-8")
+        for build in (kumi.index, kumi.plan, lambda: kumi.remove("mine/a.txt" if way == "named" else "notes/a.txt")):
+            with pytest.raises(TrustRequired) as error:
+                build()
+            shown = f"{given / 'index.kumi'} reads {mine}, outside its folder: to allow this, run `kumi index {mine}`"
+            assert str(error.value).startswith(shown)
+        assert "heron" not in kumi.ask("What is the word?", "bm25").text
+        if way == "named":
+            assert kumi.index(given / "notes").unchanged == 1
+            kumi.index(mine)
+            assert "heron" in kumi.ask("What is the word?", "bm25").text
+            assert kumi.index().unchanged == 3
+
+
 def test_pages_that_fail_keep_their_rows(kumi: Kumihimo, site: WebSite) -> None:
     index(kumi, f"{site.url}/docs/", crawl=10)
     before, healthy = uris(kumi), dict(site.pages)

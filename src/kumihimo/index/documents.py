@@ -47,6 +47,7 @@ def refresh_documents(
     names: Collection[str],
     *,
     readers: Mapping[str, FileType],
+    require_trust: Callable[[Iterable[Path]], None],
     code: Callable[[str], str],
     limits: ReadingLimits,
     reread: bool = False,
@@ -55,9 +56,9 @@ def refresh_documents(
 ) -> RefreshResult:
     """Update `documents` from the sources in `names`; drop documents of removed sources.
 
-    code: a hash of the reading code of a suffix. Skip a file whose size, time and code are the same, unless `reread`.
-    An unreadable file keeps its earlier documents, and its error stays listed until a read succeeds. A file over a
-    limit is read again only when it or the limits change.
+    require_trust: raises an error for paths that may not be read. code: a hash of the reading code of a suffix. Skip a
+    file whose size, time and code are the same, unless `reread`. An unreadable file keeps its earlier documents, and its
+    error stays listed until a read succeeds. A file over a limit is read again only when it or the limits change.
     """
     by_name = {source.name: source for source in sources}
     if ledger.ensure_table(ROOT, codec(Document)):  # the columns have changed: read every file again
@@ -67,6 +68,7 @@ def refresh_documents(
         names = by_name
     scan = _SourceScan(ledger, FileReader(readers, limits), code, reread, executor, ledger.failures(ROOT))
     scanned = [by_name[name] for name in sorted(by_name.keys() & set(names))]
+    require_trust(source.path for source in scanned)
     for source in scanned:
         scan.remove_excluded(source)
     with closing(scan.reader):

@@ -1,5 +1,6 @@
 """one write transaction -> Build: update tables and views, or estimate the cost."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import cast
 from kumihimo.app.build.progress import add_shares, stop_when_cancelled
 from kumihimo.app.opened.catalogue import row_counts, steps_without_llm
 from kumihimo.app.opened.results import Built
+from kumihimo.app.settings.trust import file_grants, require_trust
 from kumihimo.core.code_fingerprint import code_fingerprint
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.digests import hash_parts
@@ -124,6 +126,7 @@ class Build:
             ledger,
             self.sources.values(),
             self.source_names,
+            require_trust=lambda paths: require_trust(self.folder, file_grants(self.folder, paths), os.environ),
             readers=self.catalogue.readers,
             code=code,
             limits=ReadingLimits(**cast(dict[str, int], self.settings["reading"])),

@@ -1,6 +1,7 @@
 """paths + methods -> a Build of them, over the sources that the index has."""
 
 import logging
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from kumihimo.app.opened.catalogue import (
 from kumihimo.app.opened.open_index import OpenIndex
 from kumihimo.app.opened.results import Built
 from kumihimo.app.settings.settings_registry import BuildingSettings
+from kumihimo.app.settings.trust import add_trust, file_grants
 from kumihimo.core.cancel import CancelToken, locked
 from kumihimo.core.engine import fingerprints
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, SourceError
@@ -71,6 +73,7 @@ def prepare_build(
     """
 
     sources = load_sources(db, index.base)
+    add_trust(index.folder, file_grants(index.folder, paths), os.environ)
     source_names = add_source_paths(sources, paths, index.folder.resolve()) or set(sources)
     if not sources and not may_be_empty:
         raise SourceError(_NO_SOURCES)

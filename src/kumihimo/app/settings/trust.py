@@ -1,11 +1,11 @@
-"""a kumi.toml, or mirrors -> the servers, keys and far folders that they name, which the user trusts once.
+"""a kumi.toml, or an index -> the servers, keys and far folders that they name, which the user trusts once.
 
 Somebody else may have written it: documents and keys would go where that person wants.
 """
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PureWindowsPath
 from shlex import quote
 from tempfile import mkstemp
@@ -24,13 +24,15 @@ _USUAL_OWNERS = (
     "NVIDIA OPENROUTER PERPLEXITY RERANK RERANKING TOGETHER VOYAGE XAI"
 )
 PAGES_PREFIX = "pages:"  # of a server that is asked for pages or files
+FILES_PREFIX = "files:"  # of a file or folder that an index reads
 USUAL_KEYS = {*(f"{owner}_API_KEY" for owner in _USUAL_OWNERS.split()), "HF_TOKEN"}
 
 
 class TrustGrant(NamedTuple):
     """A server on another machine, or empty, and the variable of the key that it gets.
 
-    In place of a server: a recorded model outside the folder of the kumi.toml, or a server of mirrored pages.
+    In place of a server: a recorded model outside the folder of the kumi.toml, a server of mirrored pages, or a file or
+    folder outside that of an index.
     """
 
     server: str
@@ -39,6 +41,8 @@ class TrustGrant(NamedTuple):
     def __str__(self) -> str:
         if self.server.startswith(RECORDED_PREFIX):
             return f"reads replies from {self.server.removeprefix(RECORDED_PREFIX)}, outside its folder"
+        if self.server.startswith(FILES_PREFIX):
+            return f"reads {self.server.removeprefix(FILES_PREFIX)}, outside its folder"
         if self.server.startswith(PAGES_PREFIX):
             return f"fetches pages from {self.server.removeprefix(PAGES_PREFIX)}"
         if self.server.startswith("ray://"):
@@ -50,12 +54,14 @@ class TrustGrant(NamedTuple):
 
 
 class TrustRequired(SettingsError):
-    """A kumi.toml, or mirrors, that name servers or keys without the user's trust."""
+    """A kumi.toml, or an index, that names servers, keys or files without the user's trust."""
 
     def __init__(self, path: Path, grants: Sequence[TrustGrant]) -> None:
         self.path, self.grants = path, grants
+        named = [quote(server.removeprefix(FILES_PREFIX)) for server, _ in grants if server.startswith(FILES_PREFIX)]
+        remedy = f"kumi index {' '.join(named)}" if named else f"kumi trust {quote(str(path))}"
         super().__init__(
-            f"{path} {'; it '.join(map(str, grants))}: to allow this, run `kumi trust {quote(str(path))}`; "
+            f"{path} {'; it '.join(map(str, grants))}: to allow this, run `{remedy}`; "
             "KUMI_TRUST=1 allows it for every file"
         )
 
@@ -125,6 +131,15 @@ def requested_grants(settings: SettingValues, scopes: KnownSettings) -> list[Tru
     models = {str(values.get("model", "")) for values in settings.values()}
     grants |= {TrustGrant(model, "") for model in models if _is_recorded_elsewhere(model)}
     return sorted(grant for grant in grants if grant.server or (grant.variable and grant.variable not in USUAL_KEYS))
+
+
+def file_grants(index: Path, paths: Iterable[Path]) -> list[TrustGrant]:
+    """Return the trust that an index needs to read these paths.
+
+    index: its folder. What lies beside it, or below, needs none.
+    """
+    base, targets = index.resolve().parent, {path.resolve() for path in paths}
+    return [TrustGrant(f"{FILES_PREFIX}{path}", "") for path in sorted(targets) if not path.is_relative_to(base)]
 
 
 def _scope_grants(scope: str, settings: SettingValues, scopes: KnownSettings) -> Iterator[TrustGrant]:
