@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -236,6 +237,52 @@ def test_keys_and_passwords_of_an_open_index_are_hidden(tmp_path: Path, monkeypa
     monkeypatch.setenv("MY_KEY", "a1B2c3D4e5F6")
     Kumihimo(tmp_path, {"chat": {"base_url": "http://me:hunter2-3@localhost/v1"}, "judge": {"key": "MY_KEY"}}).close()
     assert hide_secrets("a1B2c3D4e5F6 hunter2-3") == "[hidden] [hidden]"
+
+
+def test_a_key_in_a_document_stays_there_and_is_not_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "_secrets", ())
+    monkeypatch.setenv("MY_KEY", key := "a1B2c3D4e5F6")
+    (tmp_path / "notes.txt").write_text(f"The key of the harbour is {key}.", "utf-8")
+    settings = {"judge": {"key": "MY_KEY"}}
+    with Kumihimo(tmp_path / ".kumi", settings) as index:
+        index.index(tmp_path / "notes.txt", methods=["bm25"])
+        assert key in index.ask("What is the key?", "bm25").text
+    (tmp_path / "kumi.toml").write_text('judge.key = "MY_KEY"', "utf-8")
+    for option in ([], ["--json"]):
+        ran = kumi(tmp_path, "ask", "What is the key?", "--method", "bm25", *option, KUMI_TRUST="1")
+        assert (ran.returncode, key in ran.stdout, "is [hidden]" in ran.stdout) == (0, False, True)
+
+
+WITHOUT_A_MODEL = """
+import sys
+
+def refuse(event, arguments):
+    if event in ("socket.connect", "socket.getaddrinfo", "socket.sendto"):
+        raise SystemExit(f"{event} {arguments}")
+
+sys.addaudithook(refuse)
+from kumihimo.cli.main import main
+
+for line in ("index notes", "ask harbour --method bm25", "export graphml"):
+    sys.argv = ["kumi", *line.split()]
+    try:
+        main()
+    except SystemExit as stop:
+        if stop.code:
+            raise
+"""
+
+
+def test_without_a_model_nothing_is_sent_and_no_document_changes(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    for name in ("a.txt", "b.html"):
+        (tmp_path / "notes" / name).write_text("<p>Ada Byron keeps the harbour of Sallow. See http://a.b/c", "utf-8")
+    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in (tmp_path / "notes").iterdir()}
+    command = [sys.executable, "-c", WITHOUT_A_MODEL]
+    online = {**os.environ, "KUMI_OFFLINE": "0"}
+    ran = subprocess.run(command, cwd=tmp_path, env=online, capture_output=True, text=True, check=False)
+    assert (ran.returncode, "harbour" in ran.stdout) == (0, True), ran.stderr
+    assert before == {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in (tmp_path / "notes").iterdir()}
 
 
 @pytest.mark.parametrize("text", ["notes", "./a:b@c", "/tmp/a:b@c", "..", "C:\\notes", "me@home", "a b/c.kumi"])

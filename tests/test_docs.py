@@ -186,6 +186,17 @@ def test_python_runs(path: Path, server: FakeServer, capsys: pytest.CaptureFixtu
     assert "How many sailings" not in path.read_text(encoding="utf-8") or "61 sailings" in printed
 
 
+def test_each_promise_of_security_names_tests_that_attack_it() -> None:
+    promised = (HERE / "SECURITY.md").read_text("utf-8").partition("## What we promise")[2].partition("\n## ")[0]
+    promises = promised.split("\n* ")[1:]
+    assert len(promises) >= 15
+    for promise in promises:
+        named_tests = re.findall(r"`([\w/]+\.py)::(test_\w+)`", promise.partition("Test")[2])
+        assert named_tests, promise
+        for file, name in named_tests:
+            assert f"def {name}(" in (HERE / "tests" / file).read_text("utf-8"), f"{file}::{name}"
+
+
 @with_blocks("toml")
 def test_settings_exist(path: Path, tmp_path: Path) -> None:
     for block in blocks(path, "toml"):

@@ -57,8 +57,8 @@ def refresh_documents(
     """Update `documents` from the sources in `names`; drop documents of removed sources.
 
     require_trust: raises an error for paths that may not be read. code: a hash of the reading code of a suffix. Skip a
-    file whose size, time and code are the same, unless `reread`. An unreadable file keeps its earlier documents, and its
-    error stays listed until a read succeeds. A file over a limit is read again only when it or the limits change.
+    file whose size, time and code are the same, unless `reread`. An unreadable file keeps its earlier documents, and
+    its error stays listed until a read succeeds. A file over a limit is read again only when it or the limits change.
     """
     by_name = {source.name: source for source in sources}
     if ledger.ensure_table(ROOT, codec(Document)):  # the columns have changed: read every file again

@@ -114,7 +114,7 @@ class WebClient:
 
     @contextmanager
     def _request(self, url: str, headers: Mapping[str, str]) -> Iterator[Response]:
-        """Ask for an address once it may be asked, and give up what takes too long."""
+        """Ask for an address; give up what takes too long."""
         import httpx2
 
         self._pause(url)
