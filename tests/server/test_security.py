@@ -88,6 +88,9 @@ OF_PROXIES = (
     *("Fly-Client-IP", "Tailscale-User-Login", "Ngrok-Trace-Id", "X-Auth-Request-Email", "X-authentik-username"),
     *("X-Pomerium-Claim-Email", "Akamai-Origin-Hop", "SSL-Client-Cert", "X-SSL-Client-Verify", "WL-Proxy-Client-IP"),
     *("Proxy-Connection", "Surrogate-Capability", "X-Request-Start", "X-NginX-Proxy", "X-Host", "Max-Forwards"),
+    *("X-Forward-For", "X-IMForwards", "X-BlueCoat-Via", "DO-Connecting-IP", "X-Sucuri-ClientIP", "Incap-Client-IP"),
+    *("Ali-CDN-Real-IP", "X-Vercel-Id", "X-NF-Client-Connection-IP", "X-MS-Client-Principal", "X-WebAuth-User"),
+    *("X-Tunnel-Authorization",),
 )
 OF_CLIENTS = (
     *("User-Agent", "Accept-Language", "Accept-Encoding", "Referer", "DNT", "Priority", "Cache-Control", "Pragma"),

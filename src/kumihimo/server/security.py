@@ -42,10 +42,10 @@ _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 # How the headers begin that proxies, tunnels and login gateways add, and clients do not send.
 _FORWARDED = re.compile(
-    "forwarded|via$|cdn-loop|client-ip|true-client-ip|front-end-https|max-forwards|proxy-|remote-|surrogate-capability|"
-    "x-(forwarded|real-|orig|client-ip|cluster-|remote-|proxy|scheme|url-scheme|host|rewrite-url|request-start|envoy-|"
-    "varnish|nginx|amz|azure-|arr-|appgw-|fd-|appengine-|goog-|cloud-|auth-request-|authentik-|pomerium-|akamai-|ssl-)|"
-    "(akamai|cf|cloudfront|fastly|fly|ngrok|ssl-client|tailscale|wl-proxy)-"
+    r"[\w-]*(forward|client-?ip|connecting-ip|real-|via$)|cdn-loop|front-end-https|proxy-|remote-|surrogate-capability|"
+    "x-(orig|cluster-|remote-|proxy|scheme|url-scheme|host|rewrite-url|request-start|envoy-|varnish|nginx|amz|azure-|arr-|"
+    "appgw-|fd-|appengine-|goog-|cloud-|auth-request-|authentik-|pomerium-|akamai-|ssl-|vercel-|nf-|ms-client-|webauth-|"
+    "tunnel-)|(akamai|cf|cloudfront|fastly|fly|ngrok|ssl-client|tailscale|wl-proxy)-"
 )
 _HOST = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([\w.-]+))(?::\d{1,5})?", re.ASCII)
 _MAX_URL = 8_000  # characters
