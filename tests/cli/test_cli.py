@@ -568,10 +568,24 @@ def test_a_reader_that_has_seen_enough(tmp_path: Path) -> None:
             assert (running.wait(60), running.stderr.read()) == (0, b"")
 
 
-def test_closed_streams(tmp_path: Path) -> None:
-    shell = f'"{KUMI}" methods <&- >&-'
+@pytest.mark.parametrize(
+    ("command", "closed", "code"),
+    [
+        ("methods", "<&- >&-", 0),
+        ("index notes", "<&-", 0),
+        ("index notes", "<&- >&- 2>&-", 0),
+        ("status", "2>&-", 2),
+        ("ask", ">&- </dev/null", 2),
+        ("sparql -", "<&-", 2),
+    ],
+)
+def test_closed_streams(tmp_path: Path, command: str, closed: str, code: int) -> None:
+    fill(tmp_path, {"notes/a.txt": "The ferry leaves."})
+    shell = f'"{KUMI}" {command} {closed}'
     ran = subprocess.run(["sh", "-c", shell], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-    assert (ran.returncode, ran.stderr) == (0, "")
+    assert (ran.returncode, "Traceback" in ran.stdout + ran.stderr) == (code, False)
+    assert not (code and ran.stdout), "an error is no output"
+    assert (tmp_path / ".kumi" / "index.db").exists() == command.startswith("index")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no ulimit")

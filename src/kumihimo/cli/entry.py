@@ -9,6 +9,7 @@ from types import TracebackType
 def run_kumi() -> None:
     """Run the command line."""
     sys.excepthook = _print_traceback
+    _replace_closed_streams()
     # our matrices are small: threads of BLAS would only wait for each other, which doubles the CPU time of reports
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
@@ -20,6 +21,18 @@ def run_kumi() -> None:
         _stop("stopped", 130)
     except MemoryError:
         _stop("there is not enough memory: end other programs, or give this one more", 2)
+
+
+def _replace_closed_streams() -> None:
+    """Open each closed standard stream on nothing.
+
+    Otherwise the next file that opens, such as a database, would take its number.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            stream = open(os.devnull, "w" if number else "r", encoding="utf-8")  # noqa: SIM115 (as long as the process)
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)
 
 
 def _show_warnings() -> None:
@@ -42,7 +55,7 @@ def _print_traceback(kind: type[BaseException], error: BaseException, trace: Tra
 
 def _stop(message: str, code: int) -> None:
     """Print a line and exit without waiting for requests."""
-    with suppress(OSError, ValueError, AttributeError):  # a closed stream, or none
+    with suppress(OSError, ValueError):  # a closed stream
         sys.stdout.flush()
     with suppress(OSError):
         os.write(2, f"kumi: {message}\n".encode())

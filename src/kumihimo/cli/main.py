@@ -168,7 +168,7 @@ def _build_app(*, colour: bool) -> typer.Typer:
     return root
 
 
-app = _build_app(colour=bool(sys.stdout) and sys.stdout.isatty())
+app = _build_app(colour=sys.stdout.isatty())
 _ClickException: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 
@@ -182,7 +182,7 @@ def main() -> None:
 
 def _main() -> None:
     """Run the command line."""
-    for stream in filter(None, (sys.stdout, sys.stderr)):
+    for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")
     logging.getLogger("kumihimo").handlers[:] = [printing.TerminalHandler()]
     out = sys.stdout
@@ -214,7 +214,7 @@ def _run_app() -> None:
 
 def _exit_now(code: int) -> None:
     """Exit at once, without waiting for requests under way."""
-    for stream in filter(None, (sys.stdout, sys.stderr)):
+    for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os._exit(code)
 

@@ -131,7 +131,7 @@ def print_note(message: str) -> None:
 
 def print_error(message: str) -> None:
     """Print an error as one line on standard error."""
-    if not sys.stderr or not sys.stderr.isatty():
+    if not sys.stderr.isatty():
         print_text(f"kumi: {translate(message)}", errors=True)
         return
     from rich.text import Text
@@ -274,7 +274,7 @@ def encode_json(document: object, indent: int | None = None) -> str:
 
     If standard output is not UTF-8, all but ASCII is escaped.
     """
-    narrow = bool(sys.stdout) and "utf" not in (sys.stdout.encoding or "").lower()
+    narrow = "utf" not in (sys.stdout.encoding or "").lower()
     return escape_controls(json.dumps(document, ensure_ascii=narrow, indent=indent, default=asdict))
 
 

@@ -42,15 +42,13 @@ class Repl:
     def run(self) -> int:
         """Read lines until the input ends; return the number of failed questions.
 
-        An error is printed, and the conversation goes on. Raises SettingsError without standard input.
+        An error is printed, and the conversation goes on. Raises SettingsError if a pipe brings no line.
         """
-        if sys.stdin is None:
-            raise SettingsError("there is no question and no standard input: give a question")
         with self.kumi.snapshot():
             pass  # raises at once if there is no index
         if _is_interactive():
             printing.print_message(GREETING)
-        failed = 0
+        failed, line = 0, ""
         for line in filter(None, map(str.strip, _read_lines())):
             try:
                 if normalize("NFKC", line[0]) == "/":
@@ -65,6 +63,8 @@ class Repl:
                 printing.print_error(message if _is_interactive() else f"{line}: {message}")
             except KeyboardInterrupt:
                 printing.print_message("\n(Stopped.)")
+        if not line and not _is_interactive():
+            raise SettingsError("there is no question and no standard input: give a question")
         return 0 if _is_interactive() else failed
 
     def _ask(self, question: str) -> None:
