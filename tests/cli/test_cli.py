@@ -344,7 +344,7 @@ def test_what_failed_is_listed_until_it_is_mended(built: Run) -> None:
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("ask ''", "write what you want to know"),
+        ("ask ''", "QUESTION is empty: give it a value"),
         ("ask ferry -m bm52", "no method 'bm52'; did you mean 'bm25'?"),
         ("index notes --methods bm25,naiv", "no method 'naiv'; did you mean 'naive'?"),
         ("index gone", "gone does not exist: check the path"),

@@ -1,15 +1,20 @@
 """groups of options -> one option of a command for each field, and their values."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 import typer
+import typer.main
 from typer.testing import CliRunner
 
+from kumihimo.cli.main import _ClickException, app
 from kumihimo.cli.options import IndexFolder, Output, PaidSession, expand_option_groups
+from kumihimo.core.errors import SettingsError
 from kumihimo.llm.budget import Caps
+from tests.cli_runner import kumi
 
 
 def run(command: object, *words: str) -> str:
@@ -52,3 +57,61 @@ def test_a_result_is_json_or_text(as_json: bool, printed: str, capsys: pytest.Ca
     output.show([1], "one")
     output.show([1], lambda numbers: sys.stdout.write("one\n" * len(numbers)))
     assert capsys.readouterr().out == printed * 2
+
+
+# -- values without sense
+
+
+def walk(command: Any, path: str = "kumi") -> Iterator[tuple[str, Any]]:
+    """Yield each command of a group, with its name."""
+    if not hasattr(command, "list_commands"):
+        yield path, command
+        return
+    for name in command.list_commands(None):
+        yield from walk(command.get_command(None, name), f"{path} {name}")
+
+
+def senseless(parameter: Any) -> list[str]:
+    """Return values that no option of this kind takes."""
+    words = ["", " ", "\t\n", ",", " , "]
+    if getattr(parameter, "min", None) is not None:
+        return [*words, "-1", "1" + "0" * 19, "inf", "nan", "x", "\x1b[2J", "🐟", "9" * 5000]
+    return [*words, "new\x1b[2J", "new\x9b"] if parameter.metavar in ("DIR", "FILE", "TO") else words
+
+
+def test_no_option_or_argument_takes_a_value_without_sense(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    taken, errors = list[tuple[str, str, str]](), list[str]()
+    for name, command in walk(typer.main.get_command(app)):
+        needed = [each for each in command.params if each.required]
+        for parameter in command.params:
+            if getattr(parameter, "is_flag", False):
+                continue
+            for value in senseless(parameter):
+                is_option = parameter.param_type_name == "option"
+                options = [w for each in needed if each.param_type_name == "option" for w in (each.opts[0], "reader")]
+                arguments = [each for each in command.params if each.param_type_name == "argument"]
+                before = arguments[: arguments.index(parameter)] if not is_option else []
+                after = [each for each in arguments if each.required and each not in (*before, parameter)]
+                words = [*options, *([f"{parameter.opts[0]}={value}"] if is_option else [])]
+                values = ["x"] * len(before) + ([] if is_option else [value]) + ["x"] * len(after)
+                if parameter in needed and is_option:
+                    words = [f"{parameter.opts[0]}={value}"]
+                try:
+                    command.make_context(name, [*words, "--", *values])
+                    taken.append((name, parameter.name, value))
+                except (SettingsError, _ClickException) as error:
+                    errors.append(str(error))
+    assert not taken
+    assert len(errors) > 1000
+    assert max(map(len, errors)) < 300
+
+
+@pytest.mark.parametrize("command", ["cache", "key list"])
+def test_an_index_that_is_not_there_is_an_error(tmp_path: Path, command: str) -> None:
+    ran = kumi(tmp_path, *command.split(), "--index", "gone")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == "kumi: there is no index in gone: make one with `kumi index PATH`\n"
+    assert kumi(tmp_path, "key", "new", "--role", "reader").returncode == 0
+    assert kumi(tmp_path, "key", "list").returncode == 0, "keys may come before the index"
+    assert list(tmp_path.iterdir()) == [tmp_path / ".kumi"]

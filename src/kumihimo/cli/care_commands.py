@@ -47,14 +47,17 @@ def check(
 
 def copy(
     output: options.Output,
-    source: Annotated[str, Argument(help=options.INDEX_HELP, metavar="FROM")],
-    target: Annotated[str, Argument(help="The place of the copy: another folder or schema.", metavar="TO")],
+    source: Annotated[IndexPlace, Argument(help=options.INDEX_HELP, metavar="FROM", parser=IndexPlace.at)],
+    target: Annotated[
+        IndexPlace,
+        Argument(help="The place of the copy: another folder or schema.", metavar="TO", parser=IndexPlace.at),
+    ],
 ) -> None:
     """Copy an index to another folder or database, and check it."""
     with printing.progress_bar(not output.as_json) as progress:
         copied = copy_index(source, target, progress=progress)
     rows = f"{sum(copied.rows.values()):,} rows, {copied.replies:,} replies"
-    output.show(copied, f"Copied {IndexPlace.at(source)} to {IndexPlace.at(target)}: {rows}.")
+    output.show(copied, f"Copied {source} to {target}: {rows}.")
 
 
 def methods(output: options.Output) -> None:
@@ -113,4 +116,6 @@ def cache(
             "drop-batches": lambda: {"dropped": kumi.drop_batches()},
         }
         options.check_choice("cache command", action, actions)
-        index.show(actions[action](), terminal.show_cache)
+        counts = actions[action]()
+        options.require_contents(index.index, [count for count in counts.values() if count])
+        index.show(counts, terminal.show_cache)

@@ -3,6 +3,7 @@
 import os
 import sys
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 
 
@@ -30,7 +31,7 @@ def _replace_closed_streams() -> None:
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            stream = open(os.devnull, "w" if number else "r", encoding="utf-8")  # noqa: SIM115 (as long as the process)
+            stream = Path(os.devnull).open("w" if number else "r", encoding="utf-8")  # noqa: SIM115 (for the process)
             os.set_inheritable(stream.fileno(), True)
             setattr(sys, name, stream)
 

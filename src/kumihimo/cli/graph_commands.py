@@ -164,7 +164,7 @@ def sparql(
         ),
     ] = "",
     limit: Annotated[int, Option(help="Maximum number of rows; 0: all.", min=0)] = DEFAULT_LIMIT,
-    timeout: Annotated[float, Option(help="Stop after this many seconds.", min=0.01)] = DEFAULT_TIMEOUT,
+    timeout: Annotated[float, Option(help="Stop after this many seconds.", min=0.01, max=86_400)] = DEFAULT_TIMEOUT,
 ) -> None:
     """Query documents, passages, entities and reports as RDF."""
     if format_name:

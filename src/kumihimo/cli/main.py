@@ -183,7 +183,7 @@ def main() -> None:
 def _main() -> None:
     """Run the command line."""
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="replace")
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     logging.getLogger("kumihimo").handlers[:] = [printing.TerminalHandler()]
     out = sys.stdout
     try:

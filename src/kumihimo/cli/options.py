@@ -19,8 +19,9 @@ from kumihimo.app.opened.catalogue import AUTO, installed_catalogue
 from kumihimo.app.opened.open_index import DEFAULT_FOLDER, IndexPlace
 from kumihimo.app.settings import config, trust
 from kumihimo.app.settings.settings_registry import SettingsRegistry
+from kumihimo.app.upkeep.keys import has_index
 from kumihimo.cli import printing, terminal
-from kumihimo.core.errors import SettingsError, describe_unknown
+from kumihimo.core.errors import IndexUnavailable, SettingsError, describe_unknown
 from kumihimo.core.task import Progress
 from kumihimo.llm.budget import Caps
 from kumihimo.text.translation import choose_language
@@ -76,6 +77,12 @@ Wait = Annotated[bool, Option("--wait", help="Wait for another build to finish."
 def split_names(names: str) -> list[str]:
     """Split names at commas."""
     return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def require_contents(place: IndexPlace, contents: Collection[object]) -> None:
+    """Raise IndexUnavailable where nothing was found, and no index is there."""
+    if not (contents or has_index(place)):
+        raise IndexUnavailable(f"there is no index in {place}: make one with `kumi index PATH`")
 
 
 def check_choice(label: str, name: str, choices: Collection[str]) -> None:

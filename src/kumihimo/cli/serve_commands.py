@@ -63,10 +63,14 @@ class ServerLimits:
     require_keys: Annotated[bool, Option("--require-key", help="Ask for a key on this machine too.")] = False
     workers: Annotated[
         int | None,
-        Option(help="Processes for questions that need no model. Default: one for each processor, up to 4.", min=0),
+        Option(
+            help="Processes for questions that need no model. Default: one for each processor, up to 4.",
+            min=0,
+            max=1000,
+        ),
     ] = None
     questions: Annotated[int, Option(help="Questions that run together; others wait.", min=1)] = 32
-    seconds: Annotated[float, Option(help="Time limit of one question.", min=1)] = 300.0
+    seconds: Annotated[float, Option(help="Time limit of one question.", min=1, max=86_400)] = 300.0
     audit: Annotated[Path | None, Option(help="Write each request into this file.", metavar="FILE")] = None
     audit_questions: Annotated[bool, Option("--audit-questions", help="Write the text of questions too.")] = False
 
@@ -157,6 +161,8 @@ def new(
 def list_(indexes: IndexFolders) -> None:
     """List the keys of these indexes, without the keys themselves."""
     found = {str(place): keys.list_keys(place) for place in indexes.places}
+    for place in indexes.places:
+        options.require_contents(place, found[str(place)])
     indexes.show({folder: [key._asdict() for key in each] for folder, each in found.items()}, lambda _: _show(found))
 
 

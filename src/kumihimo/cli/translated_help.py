@@ -3,13 +3,16 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
+from kumihimo.app.opened.open_index import IndexPlace
 from kumihimo.cli import options
+from kumihimo.core.control_characters import make_visible
 from kumihimo.core.errors import SettingsError
 from kumihimo.text.translation import choose_language, translate
 
@@ -26,6 +29,8 @@ _REMARKS = re.compile(r"env var: |default: |required|\(dynamic\)")  # in bracket
 
 _EXAMPLE_TEXTS = re.compile(r"For example|(?<= {5})(?! )[^\n\[]+")
 
+
+_MAX_NUMBER = 10**15
 
 _Base: Any = typer.Context.formatter_class  # typer exports no name for it
 _Command: Any = TyperCommand.__base__  # nor for this
@@ -60,20 +65,40 @@ class _Translated(_Command):  # type: ignore[misc]
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Choose the language of the page.
 
-        Raises SettingsError for a second value of an option with one.
+        Raises SettingsError for a second value of an option with one, and for a value without sense.
         """
         if "--help" in args and "--lang" in args[:-1]:
             choose_language(args[args.index("--lang") + 1])
-        *_, given = self.make_parser(ctx).parse_args([*args])
+        texts, _, given = self.make_parser(ctx).parse_args([*args])
         rest: list[str] = super().parse_args(ctx, args)
         repeated = (each for n, each in enumerate(given) if each in given[:n] and not (each.multiple or each.is_flag))
-        if (option := next(repeated, None)) and not ctx.resilient_parsing:
-            raise SettingsError(f"{option.opts[0]} takes one value: give it once")
+        if not ctx.resilient_parsing:
+            if option := next(repeated, None):
+                raise SettingsError(f"{option.opts[0]} takes one value: give it once")
+            for each in given:
+                _check_values(each, texts[each.name], ctx.params.get(each.name))
         return rest
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         _translate_page(self, ctx)
         super().format_help(ctx, formatter)
+
+
+def _check_values(option: Any, texts: Any, values: Any) -> None:
+    """Raise SettingsError for an empty value, or one of no use.
+
+    texts: of the values, as they were given.
+    """
+    name = option.opts[0] if option.param_type_name == "option" else option.metavar or option.name.upper()
+    for text in texts if isinstance(texts, Sequence) and not isinstance(texts, str) else [texts]:
+        if isinstance(text, str) and not text.strip(" ,\t\n"):
+            raise SettingsError(f"{name} is empty: give it a value")
+    for value in values if isinstance(values, list) else [values]:
+        if isinstance(value, int | float) and value > _MAX_NUMBER:
+            raise SettingsError(f"{name} is a number up to {_MAX_NUMBER:,}: choose a smaller one")
+        path = value.folder if isinstance(value, IndexPlace) else value
+        if isinstance(path, Path) and make_visible(str(path)) != str(path) and not path.exists():
+            raise SettingsError(f"{path} has control characters, and there is no such file: choose another name")
 
 
 class TranslatedCommand(_Translated, TyperCommand):
