@@ -21,6 +21,7 @@ from kumihimo.llm.cached_llm import connect_model
 from kumihimo.llm.openai import OpenAIChat, _chat_usage, _parse_completion, _parse_vectors, _read_stream
 from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, Reply
 from kumihimo.llm.registry import MODEL_SETTINGS, ModelRegistry
+from kumihimo.llm.rerank import parse_scores
 from kumihimo.llm.response_body import read_json_body
 from kumihimo.llm.transport import ModelServer
 from kumihimo.storage.response_cache import ResponseCache
@@ -55,6 +56,12 @@ def test_a_message_is_a_text_or_texts_in_parts(content: Any, text: str) -> None:
         {"choices": [None]},
         {"choices": "x"},
         body(5),
+        body(0),
+        body(False),
+        body({}),
+        body([{"text": {}}]),
+        {"choices": [{"message": {"content": "x"}, "finish_reason": []}]},
+        {"choices": [{"message": {"content": "x"}, "finish_reason": False}]},
         body({"a": 1}),
         body([1]),
         body(NESTED),
@@ -65,6 +72,16 @@ def test_a_message_is_a_text_or_texts_in_parts(content: Any, text: str) -> None:
 def test_a_body_that_is_no_completion_is_requested_again(strange: dict[str, Any]) -> None:
     with pytest.raises(FailedTry, match="not have the form of a model server"):
         _parse_completion(strange)
+
+
+def test_a_second_choice_is_not_part_of_the_reply() -> None:
+    choices = [{"index": n, "message": {"content": text}, "finish_reason": "stop"} for n, text in ((1, "B"), (0, "A"))]
+    assert _parse_completion({"choices": choices})[0] == "A"
+    deltas = [{"index": n, "delta": {"content": text}} for n, text in ((0, "A"), (1, "B"), (0, "C"))]
+    lines = [f"data: {json.dumps({'choices': [{**delta, 'finish_reason': 'stop'}]})}" for delta in deltas]
+    tokens: list[str] = []
+    assert _read_stream(lines, lambda _: None, tokens, 60.0)[0] == "stop"
+    assert tokens == ["A", "C"]
 
 
 def test_an_error_of_any_depth_is_reported() -> None:
@@ -175,6 +192,28 @@ def test_one_invalid_vector_spoils_its_batch() -> None:
     for bad in ([0.0, 0.0], [1.0], [1.0, 2.0, 3.0], [1.0, float("nan")]):
         with pytest.raises(FailedTry):
             _parse_vectors(embeddings([1.0, 2.0], bad), 2)
+
+
+@pytest.mark.parametrize("indices", [(0, 2), (5, 7), (-1, 0), (1, 1), ("0", "1"), (0.5, 1.5), (float("nan"), 0)])
+def test_vectors_whose_place_is_unclear_are_requested_again(indices: tuple[object, object]) -> None:
+    rows = [{"index": index, "embedding": [1.0, 0.0]} for index in indices]
+    with pytest.raises(FailedTry, match="not have the form of a model server"):
+        _parse_vectors({"data": rows}, 2)
+
+
+def test_vectors_are_ordered_by_their_index_if_there_is_one() -> None:
+    for indices, first in (((1, 0), 1.0), ((0, 1), 0.0), ((0, 0), 0.0)):
+        rows = [{"index": i, "embedding": v} for i, v in zip(indices, ([0.0, 1.0], [1.0, 0.0]), strict=True)]
+        assert _parse_vectors({"data": rows}, 2)[0][0] == first
+
+
+@pytest.mark.parametrize("values", [{}, embeddings([1.0, 0.0]), {"results": [{"index": 0, "relevance_score": 0.5}]}])
+def test_an_error_in_place_of_values_is_reported_and_paid(values: dict[str, Any]) -> None:
+    usage = Usage(1, 7, 0, 0, 0.0, 0.1)
+    for parse in (_parse_vectors, parse_scores):
+        with pytest.raises(FailedTry, match="no more memory") as failed:
+            openai.parse_values(parse, {**values, "error": {"message": "no more memory"}}, 1, usage)
+        assert failed.value.usage == usage
 
 
 @pytest.mark.parametrize("scale", [1e-40, 1e-30, 1.0, 1e30, 3e38])

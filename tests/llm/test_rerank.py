@@ -173,6 +173,7 @@ def test_other_scores_are_scaled_from_0_to_1() -> None:
         {"results": [{"index": 0, "score": 0.5}, {"index": 0, "score": 0.6}]},
         response_of(float("nan"), 1.0),
         response_of(float("inf"), 1.0),
+        response_of(1e308, -1e308),
         response_of("best", 1.0),
         response_of(10**400, 1.0),
         response_of(None, 1.0),

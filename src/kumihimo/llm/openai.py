@@ -183,12 +183,13 @@ def read_completion(body: Mapping[str, Any], prompt_bytes: int, prices: Prices) 
 def _content_text(content: Any) -> str:
     """Return the text of a message. Raise TypeError where it has none."""
     texts = [part.get("text") for part in content] if isinstance(content, list) else [content]
-    return replace_surrogates("".join(text or "" for text in texts))
+    return replace_surrogates("".join("" if text is None else text for text in texts))
 
 
 def _finish_reason(choice: Mapping[str, Any]) -> str:
     """Return why a message ends; empty: it does not end yet."""
-    return replace_surrogates("".join([choice.get("finish_reason") or ""]))  # raises TypeError where it is no text
+    reason = choice.get("finish_reason")
+    return replace_surrogates("".join(["" if reason is None else reason]))  # raises TypeError where it is no text
 
 
 def get_count(body: Any, *names: str, guess: int) -> int:
@@ -248,7 +249,7 @@ def _read_stream(
 def _read_choices(body: Mapping[str, Any]) -> tuple[str, str]:
     """Return the text and finish reason of an event, or a reply."""
     try:
-        choices = body.get("choices") or []
+        choices = [choice for choice in body.get("choices") or [] if not choice.get("index")]  # we ask for one
         deltas = [choice.get("delta") or choice.get("message") or {} for choice in choices]
         if any(delta.get("refusal") for delta in deltas):
             return "", _FILTER
@@ -332,6 +333,8 @@ def parse_values(parse: Callable[[Any, int], Any], body: Any, count: int, usage:
     A body without them is paid for too.
     """
     try:
+        if body.get("error"):
+            raise reported_error(body["error"])
         return TextsReply(parse(body, count), usage)
     except FailedTry as failure:
         failure.usage = usage
@@ -346,10 +349,13 @@ def _parse_vectors(body: Mapping[str, Any], count: int, dimensions: int | None =
     import numpy as np
 
     try:
-        encoded = [row["embedding"] for row in sorted(body["data"], key=lambda row: row["index"])]
-        rows = [np.frombuffer(b64decode(row), dtype="<f4") if isinstance(row, str) else row for row in encoded]
+        rows = sorted(body["data"], key=lambda row: row["index"])
+        if {row["index"] for row in rows} not in ({0}, {*range(count)}):  # some servers give each row the index 0
+            raise ValueError("index")
+        encoded = [row["embedding"] for row in rows]
+        values = [np.frombuffer(b64decode(row), dtype="<f4") if isinstance(row, str) else row for row in encoded]
         with np.errstate(over="ignore"):  # too large a number becomes infinite
-            vectors = np.stack([np.asarray(row, dtype=np.float32) for row in rows])
+            vectors = np.stack([np.asarray(row, dtype=np.float32) for row in values])
     except (KeyError, OverflowError, TypeError, ValueError) as error:
         raise garbled_error() from error
     if vectors.ndim != 2 or not vectors.size or len(vectors) != count:

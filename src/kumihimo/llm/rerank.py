@@ -151,9 +151,11 @@ def parse_scores(response: Mapping[str, Any], texts: int) -> list[float]:
         by_index = {range(texts).index(index): float(score) for index, score in pairs}
     except (KeyError, OverflowError, TypeError, ValueError) as error:
         raise garbled_error() from error
-    if not by_index or len(by_index) < len(pairs) or not all(map(isfinite, by_index.values())):
+    if not by_index or len(by_index) < len(pairs):
         raise garbled_error()
     lowest, highest = min(0.0, *by_index.values()), max(1.0, *by_index.values())
+    if not isfinite(highest - lowest) or not all(map(isfinite, by_index.values())):
+        raise garbled_error()
     if (lowest, highest) != (0.0, 1.0):
         lowest, highest = min(by_index.values()), max(by_index.values())
     scale = highest - lowest or 1.0
