@@ -80,6 +80,34 @@ def test_bounds_hold_at_each_door(door: str, tmp_path: Path) -> None:
             assert str(bounds) in setting.type_description
 
 
+def test_any_value_of_any_setting_is_one_of_its_type_or_a_short_error() -> None:
+    """At two doors, of which one takes texts only."""
+    errors, unnamed = list[str](), list[str]()
+    for scope, settings in SettingsRegistry(BUILT_IN).own.items():
+        for name, setting in settings.items():
+            for value in (-1, 0, 1e19, float("nan"), "", " ", True, None, [], [None], {}, "a\nb", "[1,", "x" * 3000):
+                for door in ("--set", "Python"):
+                    layer = DOORS[door](Path(), scope, name, value)
+                    try:
+                        parsed = resolve_settings(ALL, layer)[scope][name]
+                        assert setting.parse(scope, parsed) == parsed
+                    except SettingsError as error:
+                        errors.append(str(error))
+                        unnamed += [] if errors[-1].startswith(f"{scope}.{name}") else [errors[-1]]
+    assert not unnamed
+    assert len(errors) > 3000
+    assert max(map(len, errors)) < 500
+
+
+@pytest.mark.parametrize("key", ["sk-secret-0123456789", "A KEY", "A\nB", "1A", "Schlüssel"])
+def test_a_key_in_place_of_the_name_of_its_variable_is_refused_unseen(key: str) -> None:
+    for scope in ("chat", "embedding", "reranking", "answer"):
+        with pytest.raises(SettingsError, match="is the name of an environment variable") as refused:
+            resolve_settings(ALL, {scope: {"key": key}})
+        assert key not in str(refused.value)
+    assert resolve_settings(ALL, {"chat": {"key": ""}, "answer": {"key": "MY_KEY"}})["answer"]["key"] == "MY_KEY"
+
+
 def test_a_scope_with_a_model_of_its_own_has_the_same_bounds() -> None:
     for scope in SettingsRegistry(BUILT_IN).llm_scopes:
         assert resolve_settings(ALL, {scope: {"workers": 1000}})[scope]["workers"] == 1000

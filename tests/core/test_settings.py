@@ -89,7 +89,7 @@ def test_a_value_is_read_in_its_type(kind: Any, value: object, expected: object)
 def test_a_value_of_another_type_is_refused(kind: Any, value: object, message: str) -> None:
     with pytest.raises(SettingsError) as refused:
         read(kind, value)
-    assert str(refused.value) == f"scope.it is {message}, not {value!r} (default: None)"
+    assert str(refused.value) == f"scope.it is {message}, not {value!r:.200} (default: None)"
 
 
 def test_a_list_written_as_nothing_is_empty() -> None:
@@ -131,7 +131,7 @@ def test_other_notes_are_no_bounds() -> None:
 def test_a_number_out_of_bounds_is_refused(value: object) -> None:
     with pytest.raises(SettingsError) as refused:
         BOUNDED.parse("scope", value)
-    assert str(refused.value) == f"scope.it is a whole number from 1 to 1,000, not {value!r} (default: 5)"
+    assert str(refused.value) == f"scope.it is a whole number from 1 to 1,000, not {value!r:.200} (default: 5)"
     assert [BOUNDED.parse("scope", value) for value in (1, "1000", 1000)] == [1, 1000, 1000]
 
 

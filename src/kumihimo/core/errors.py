@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _INTERNAL_ERRORS = (LookupError, AttributeError, TypeError, NameError, AssertionError)  # tell a user nothing
 _DAMAGED = "it is damaged"
+MAX_SHOWN = 200  # characters of a value in an error
 _MAX_LISTED = 100  # names listed in a message
 
 
@@ -175,7 +176,7 @@ def describe_unknown(kind: str, name: str, choices: Iterable[str]) -> str:
     """
     from difflib import get_close_matches  # imported here, since few commands need it
 
-    names = sorted(choices)
+    name, names = name[:MAX_SHOWN], sorted(choices)
     closest = get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"; did you mean {closest[0]!r}?" if closest else "."
     if len(names) > _MAX_LISTED:

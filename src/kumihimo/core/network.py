@@ -6,9 +6,8 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from kumihimo.core.errors import IndexUnavailable, KumiError, ModelError, SettingsError, SourceError
+from kumihimo.core.errors import MAX_SHOWN, IndexUnavailable, KumiError, ModelError, SettingsError, SourceError
 
-_MAX_SHOWN = 200  # characters
 _TRANSLATED = IPv6Network("64:ff9b::/96")  # its last 32 bits are the address that a gateway asks (NAT64)
 
 
@@ -66,7 +65,7 @@ http://localhost:11434/v1
             if is_whole and is_known and is_plain and (self.any_hosts or (len(hosts) == 1 and hosts[0])):
                 return Address(parts.scheme, hosts, f"{parts.scheme}://{authority}")
         is_secret = bool({"@", "?"} & {*text}) or text.count(":") > 1  # it may hold a password
-        shown = f"{text[: text.find(':') + 1]}…" if is_secret else text[:_MAX_SHOWN]
+        shown = f"{text[: text.find(':') + 1]}…" if is_secret else text[:MAX_SHOWN]
         raise self.wrong(f"{f'{name} {shown!r}'.strip()} is no address: write it like {self.example}")
 
 

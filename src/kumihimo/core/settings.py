@@ -1,14 +1,15 @@
 """texts -> settings: the keyword-only defaults of a function, with their types."""
 
 import json
+import re
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from kumihimo.core.errors import SettingsError, describe_unknown
-from kumihimo.core.network import AddressForm, Mark
+from kumihimo.core.errors import MAX_SHOWN, SettingsError, describe_unknown
+from kumihimo.core.network import AddressForm, KeyVariable, Mark
 from kumihimo.core.redaction import redact
 
 SettingValues = Mapping[str, Mapping[str, object]]  # scope (a step, a method) -> setting -> value
@@ -86,9 +87,15 @@ class Setting:
             if converted is not _INVALID and self._allows(converted):
                 if isinstance(self.mark, AddressForm) and converted not in (None, *self.mark.words):
                     self.mark.parse_address(str(converted), f"{scope}.{self.name}")
+                elif isinstance(self.mark, KeyVariable) and not _VARIABLE.fullmatch(str(converted or "")):
+                    raise SettingsError(  # without the value: it may be the key itself
+                        f"{scope}.{self.name} is the name of an environment variable, such as OPENAI_API_KEY: put the "
+                        "key into that variable"
+                    )
                 return converted
         raise SettingsError(
-            f"{scope}.{self.name} is {self.type_description}, not {redact(f'{value!r}')} (default: {self.default!r})"
+            f"{scope}.{self.name} is {self.type_description}, not {redact(f'{value!r}')[:MAX_SHOWN]} "
+            f"(default: {self.default!r})"
         )
 
     def check_asked(self, scope: str, value: object) -> None:
@@ -113,6 +120,7 @@ class Setting:
         return f"{description} {self.bounds}" if self.bounds and hint in (int, float) else description
 
 
+_VARIABLE = re.compile("(?:[A-Za-z_][A-Za-z0-9_]*)?")
 _INVALID = object()
 _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _TYPE_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", type(None): "none"}

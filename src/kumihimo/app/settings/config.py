@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from kumihimo.core.errors import SettingsError, describe_unknown
+from kumihimo.core.errors import MAX_SHOWN, SettingsError, describe_unknown
 from kumihimo.core.settings import Setting, SettingValues
 from kumihimo.text.name_keys import find_alias_fault
 from kumihimo.text.safe_write import check_ordinary_file, resolve_link, write_file
@@ -177,7 +177,7 @@ def parse_options(options: Iterable[str]) -> SettingValues:
         path, equals, value = option.partition("=")
         scope, dot, name = path.strip().partition(".")
         if not (equals and dot and scope and name):
-            raise SettingsError(f"--set {option}: write it as step.setting=value, such as chunks.size=300")
+            raise SettingsError(f"--set {option[:MAX_SHOWN]}: write it as step.setting=value, such as chunks.size=300")
         layer.setdefault(scope, {})[name] = value.strip()
     return layer
 
