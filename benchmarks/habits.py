@@ -23,6 +23,7 @@ from kumihimo.llm.cached_llm import Chat
 from kumihimo.llm.protocols import ChatRequest, Prices, Reply
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.testing.fake_models import FakeChat
+from kumihimo.text.lemmas import SLOTS
 
 PRICES = Prices(prompt=0.4, completion=1.6)
 _NAME = re.compile(r"[A-Z][\w'-]+(?: [A-Z][\w'-]+)*|[ァ-ヺ][ァ-ヺー]+|[一-鿿]{2,6}")
@@ -84,8 +85,8 @@ class Replier:
             records = list(dict.fromkeys(self._records()))
             first = max(1, round(len(records) * (1 - self.habit.missing)))
             return "\n".join([*(records[first:] if _MISSING in self.conversation else records[:first]), "END"])
-        if "\n\nSenses:\n" in self.conversation:
-            return json.dumps(dict(fill_links(self.conversation)))
+        if "\n\nPairs: " in self.conversation:
+            return "\n".join(line for line in fill_links(self.conversation) if "none" not in line) or "none"
         if "\n- predicate: the verbs" in self.conversation:
             return self._frames()
         before, wants_json, schema = self.conversation.rpartition(_SCHEMA)
@@ -134,17 +135,11 @@ class Replier:
 
     def _frames(self) -> str:
         """Return the slots of each passage."""
-        passages = re.findall(r"^<passage(?:-\d+)? (\d+)>\n(.*?)\n</passage", self.conversation, re.M | re.S)
-        slots = ("who", "what", "predicate", "when", "how")[: 1 + self.habit.values]
-        return json.dumps(
-            {
-                f"passage_{number}": {
-                    slot: _NAME.findall(text)[: self.habit.values] or text.split()[:1] for slot in slots
-                }
-                for number, text in passages
-            },
-            ensure_ascii=False,
-        )
+        lines = list[str]()
+        for number, text in re.findall(r"^<passage(?:-\d+)? (\d+)>\n(.*?)\n</passage", self.conversation, re.M | re.S):
+            values = "; ".join(_NAME.findall(text)[: self.habit.values]) or text.split()[0]
+            lines += [f"[{number}]", *(f"{slot}: {values}" for slot in SLOTS[: 1 + self.habit.values])]
+        return "\n".join(lines)
 
     def _fill(self, schema: dict[str, Any]) -> Any:
         """Return a value for a schema."""

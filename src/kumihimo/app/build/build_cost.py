@@ -1,9 +1,11 @@
 """a prepared build -> what it would ask of models; whether it needs consent; the replies it uses."""
 
+from collections import Counter
 from dataclasses import replace
 
 from kumihimo.app.build import cost
 from kumihimo.app.build.build import Build, models_by_scope
+from kumihimo.app.opened.catalogue import row_counts
 from kumihimo.app.opened.results import Consent, Plan, Total
 from kumihimo.core.engine import fingerprints
 from kumihimo.core.errors import ConsentRequired
@@ -69,13 +71,21 @@ def plan_build(build: Build) -> Plan:
     _with_dry_models(build, dry_models).dry_run()
     spent = build.models.cache().usage() if dry_models.tallies or dry_models.embedded else []
     scopes, tables = model_dependencies(build)
+    past = cost.usage_history(spent, dry_models.tallies)
     estimator = cost.PlanEstimator(
-        dry_models.tallies, scopes, cost.usage_history(spent, dry_models.tallies), spent, dry_models.embedded, tables
+        dry_models.tallies, scopes, past, spent, dry_models.embedded, tables, count_built_keys(build)
     )
     alone = {name: model_dependencies(replace(build, methods=[name])) for name in build.methods}
     totals = [Total.of(name, estimator.estimates(*steps)) for name, steps in alone.items()]
     local_work = cost.estimate_local_work(build.models.local_embedder, dry_models.local_texts)
     return Plan(tuple(estimator.estimates()), tuple(each for each in totals if each.calls[1]), local_work=local_work)
+
+
+def count_built_keys(build: Build) -> dict[str, int]:
+    """Return by scope for how many keys its model steps were built."""
+    rows, failed = row_counts(build.db, build.catalogue), Counter(step for step, _, _ in build.db.failures())
+    keys = [(step.scope, rows.get(step.source, 0) - failed[step.name]) for step in build.steps]
+    return {scope: min(count for name, count in keys if name == scope) for scope, _ in keys}
 
 
 def _with_dry_models(build: Build, dry_models: cost.DryRunModels) -> Build:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil
+from math import ceil, floor
 from time import thread_time
 from typing import NoReturn
 
@@ -20,11 +20,12 @@ from kumihimo.storage.response_cache import UsageEntry
 
 _SERVER_TOKENS = 0.9  # of a server, for each token of the built-in tokenizer
 # How far a build may be from the estimate, before anything was asked, over corpora and habits of models.
-_LATER_CALLS: Range = (0.35, 1.4)  # the calls that follow from replies
-_TOKENS = 2.0  # the tokens, either way
-_CALLS_HALVED, _TOKENS_HALVED = 8, 20  # earlier calls after which the logarithm of these is half as large
+_LATER_CALLS: Range = (0.1, 1.65)  # the calls that follow from replies
+_TOKENS = 2.08  # the tokens of a reply, either way
+_PROMPTS = 0.12  # the power of this for the tokens of counted prompts
+_CALLS_HALVED, _TOKENS_HALVED = 10, 14  # earlier calls after which the logarithm of these is half as large
 # 1,000 tokens of earlier replies, for plug-ins calls, that a typical number of calls counts as.
-_CALLS_WEIGHT, _PLUGIN_WEIGHT = 50, 5
+_CALLS_WEIGHT, _PLUGIN_WEIGHT = 10, 5
 _TIMED_TEXTS = 5  # embedded to measure the speed of a model inside this process
 NOT_ASKED = "not asked"  # the failure of a dry run
 
@@ -33,8 +34,8 @@ NOT_ASKED = "not asked"  # the failure of a dry run
 class RequestTally:
     """The requests of one step, or of the embedder for one table.
 
-    tokens: by the built-in tokenizer. followups: the calls that may follow; each repeats the whole conversation.
-    batch: texts in one request of an embedder.
+    tokens: by the built-in tokenizer. read: those after the first message, the instructions. followups: the calls that
+    may follow; each repeats the whole conversation. batch: texts in one request of an embedder.
     """
 
     model: str
@@ -44,6 +45,7 @@ class RequestTally:
     texts: int = 0
     bytes: int = 0
     tokens: int = 0
+    read: int = 0
     followups: int = 0
     batch: int = 1
 
@@ -52,7 +54,9 @@ class RequestTally:
         self.calls += 1
         self.texts += len(texts)
         self.bytes += sum(len(text.encode()) for text in texts)
-        self.tokens += sum(len(tokenizer(text)) for text in texts)
+        counts = [len(tokenizer(text)) for text in texts]
+        self.tokens += sum(counts)
+        self.read += sum(counts[1:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,7 @@ class PlanEstimator:
     spent: Sequence[UsageEntry] = ()
     embedded: Mapping[str, RequestTally] = field(default_factory=dict)
     table_dependencies: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    built_keys: Mapping[str, int] = field(default_factory=dict)
 
     def estimates(self, scopes: Collection[str] | None = None, tables: Collection[str] | None = None) -> list[Estimate]:
         """Return the estimate of each step, and of the embedder.
@@ -161,9 +166,14 @@ class PlanEstimator:
 
         It is the root of their length, because merges and reports have limits.
         """
-        past = [(step_rates.STEPS[scope], usage) for scope, usage in self.past.items() if scope in step_rates.STEPS]
-        typical = sum(rate.reply * usage.calls for rate, usage in past)
-        return float((sum(usage.completion_tokens for _, usage in past) / typical) ** 0.5) if typical else 1.0
+        past = {scope: usage for scope, usage in self.past.items() if self.tallies[scope].calls}
+        typical = sum(self._typical_reply(scope) * usage.calls for scope, usage in past.items())
+        return float((sum(usage.completion_tokens for usage in past.values()) / typical) ** 0.5) if typical else 1.0
+
+    def _typical_reply(self, scope: str) -> float:
+        """Return the tokens of a reply to one of the counted requests."""
+        rate, tally = step_rates.STEPS.get(scope, step_rates.PLUGIN_STEP), self.tallies[scope]
+        return rate.reply + rate.read * tally.read / max(tally.calls, 1)
 
     def _past_usage(self, scopes: Iterable[str]) -> Usage:
         """Return the past usage of these scopes together."""
@@ -179,33 +189,48 @@ class PlanEstimator:
         similar = [s for s in similar if s.scope == scope] or similar
         usage, size = sum((s.usage for s in similar), Usage()), sum(s.bytes for s in similar)
         past_calls = own.calls + earlier.calls
-        margin = _TOKENS ** _margin_share(past_calls, _TOKENS_HALVED)
-        certain = max(tally.followups - tally.calls, 0) if scope in step_rates.STEPS else 0  # all later turns but one
-        least, most = (certain + share * (tally.followups - certain) for share in rate.turns)
         known = own.calls + tally.calls if earlier.calls else 0
         if scope in step_rates.STEPS:
             more, before, weight = upstream.completion_tokens / 1000, earlier.completion_tokens / 1000, _CALLS_WEIGHT
         else:
             more, before, weight = upstream.calls, earlier.calls, _PLUGIN_WEIGHT
         later = more * (weight * rate.calls + known) / (weight + before)
-        low, high = (later * factor ** _margin_share(past_calls, _CALLS_HALVED) for factor in _LATER_CALLS)
-        calls: Range = (
-            tally.calls + round(least + low),
-            tally.calls + round(most + high),
-        )
-        turns = (least + most) / 2
-        reply, each_prompt = rate.reply * self._wordiness, rate.prompt * self._wordiness
+        counted = _prompt_tokens(tally, usage, size) if tally.calls else 0.0
+        reply, prompt = self._wordiness * self._typical_reply(scope), self._wordiness * rate.prompt
         if own.calls:
-            reply, each_prompt = own.completion_tokens / own.calls, own.prompt_tokens / own.calls
-        prompt = later * each_prompt
-        if tally.calls:
-            counted = _prompt_tokens(tally, usage, size)
-            prompt += counted + turns * (counted / tally.calls + reply)  # the next call repeats the reply
-        count = tally.calls + turns + later
-        typical = Usage(round(count), round(prompt), completion_tokens=round(count * reply))
+            reply, prompt = own.completion_tokens / own.calls, own.prompt_tokens / own.calls
+
+        def usage_of(turns: float, later: float, margin: float) -> Usage:
+            count, length = tally.calls + turns + later, reply * margin
+            asked = counted * margin**_PROMPTS + later * prompt * margin
+            asked += turns * (counted / max(tally.calls, 1) + length)  # the next call repeats the reply
+            return Usage(round(count), round(asked), completion_tokens=round(count * length))
+
+        turns = self._turns(scope, tally, rate.turns)
+        margin = _TOKENS ** _margin_share(past_calls, _TOKENS_HALVED)
+        share = _margin_share(past_calls, _CALLS_HALVED)
+        low, high = (later * factor**share for factor in _LATER_CALLS)
+        least, most = usage_of(turns[0], low, 1 / margin), usage_of(turns[1], high, margin)
+        calls = (tally.calls + floor(turns[0]) + round(low), tally.calls + ceil(turns[1]) + round(high))
+        prompts, replies = ((getattr(least, n), getattr(most, n)) for n in ("prompt_tokens", "completion_tokens"))
         exact = not upstream.calls and calls[0] == calls[1]
-        completion = _around(count * reply, margin)
-        return _price(scope, tally, calls, _around(prompt, margin), completion, usage, exact=exact), typical
+        return _price(scope, tally, calls, prompts, replies, usage, exact=exact), usage_of(sum(turns) / 2, later, 1)
+
+    def _turns(self, scope: str, tally: RequestTally, shares: Range) -> Range:
+        """Return how many turns follow, as the past ones of each key narrow them."""
+        if scope not in step_rates.STEPS or not tally.followups:
+            return (shares[0] * tally.followups, shares[1] * tally.followups)
+        certain = max(tally.followups - tally.calls, 0)  # all but one
+        begun = max(tally.calls - tally.followups, 0)  # their next turn was not asked yet
+        uncertain, keys = tally.followups - certain, self.built_keys.get(scope, 0) + begun
+        shares = (shares[0], min(shares[1], tally.read / tally.calls / 1000))  # a short text seldom needs one more
+        if keys:
+            turns = (self.past.get(scope, Usage()).calls + begun) / keys - 1
+            seen = (turns * (tally.calls - begun) - certain) / uncertain
+            if 0 <= seen <= 1:
+                left = _margin_share(keys, _CALLS_HALVED)
+                shares = (seen + left * (shares[0] - seen), seen + left * (shares[1] - seen))
+        return (certain + shares[0] * uncertain, certain + shares[1] * uncertain)
 
     def _embedding(self, table: str, coming: Mapping[str, Usage]) -> Estimate:
         """Return the estimate of embedding one table."""

@@ -13,12 +13,14 @@ class StepRate(NamedTuple):
     """What a step asks when a model of middle length replies.
 
     calls: for 1,000 tokens that the steps before it reply; of a plug-in, for a call of theirs. prompt, reply: tokens of
-    a call. turns: how often the one turn of a conversation that may be left out is asked, least and most.
+    a call. read: more reply tokens, for each token that a call reads. turns: the share of the conversations with one
+    more turn, least and most.
     """
 
     calls: float = 0.0
     prompt: float = 0.0
     reply: float = 0.0
+    read: float = 0.0
     turns: Range = (0.0, 1.0)
 
 
@@ -30,24 +32,24 @@ class RowRate(NamedTuple):
 
 
 STEPS: Mapping[str, StepRate] = {
-    "mentions": StepRate(reply=700, turns=(0.1, 0.6)),
-    "metadata": StepRate(reply=900, turns=(0.9, 1.0)),
-    "frames": StepRate(reply=450),
-    "links": StepRate(reply=90),
-    "entities": StepRate(0.25, 700, 330),
-    "relations": StepRate(0.04, 700, 330),
-    "claims": StepRate(0.04, 700, 330),
-    "reports": StepRate(0.45, 2200, 600),
-    "summaries": StepRate(3.1, 1200, 300),
+    "mentions": StepRate(reply=375, read=0.3, turns=(0.0, 0.45)),
+    "metadata": StepRate(reply=50, read=0.8),
+    "frames": StepRate(read=0.65),
+    "links": StepRate(read=0.15),
+    "entities": StepRate(0.23, 850, 350),
+    "relations": StepRate(0.02, 850, 350),
+    "claims": StepRate(0.02, 850, 350),
+    "reports": StepRate(0.24, 2000, 600),
+    "summaries": StepRate(1.0, 700, 310),
 }
 PLUGIN_STEP = StepRate(0.5, 1000, 200)
 TABLES: Mapping[str, RowRate] = {
     "entities": RowRate(7, 60),
-    "relations": RowRate(8, 60),
-    "reports": RowRate(0.7, 400),
+    "relations": RowRate(6, 60),
+    "reports": RowRate(1.3, 400),
     "claims": RowRate(4, 60),
-    "questions": RowRate(12, 25),
-    "summaries": RowRate(2, 250),
+    "questions": RowRate(8, 25),
+    "summaries": RowRate(10, 250),
     "metadata": RowRate(8, 15),
 }
 PLUGIN_TABLE = RowRate(5, 100)
