@@ -192,6 +192,6 @@ class HabitModels(ModelRegistry):
                 text = fenced_text(conversation, "text") or conversation.partition("\n\n")[2]
                 return Replier(habit, conversation, text, random.Random(int(hash_parts(conversation), 16))).reply()
 
-            self.reader = HabitChat(answer, join_messages=True, prices=PRICES)
+            self.reader = HabitChat(answer, join_messages=True, prices=PRICES, workers=1)
             self.reader.habit = habit
         return self.reader

@@ -31,7 +31,11 @@ ROWS = {  # corpus -> the file under DATA, and the step between the rows that ar
     "podcasts": ("podcasts/kevin_scott_podcasts.jsonl", 25),
     "news": ("ordinary/news_corpus.jsonl", 1),
     "musique": ("multihop/musique_train100_corpus.jsonl", 10),
+    "hotpot": ("multihop/hotpot_train100_corpus.jsonl", 10),
+    "2wiki": ("multihop/2wiki_dev164_corpus.jsonl", 15),
     "jsquad": ("japanese/jsquad_valid_corpus.jsonl", 10),
+    "drcd": ("chinese/drcd_dev_corpus.jsonl", 10),
+    **{name: (f"ordinary/{name}_corpus.jsonl", 5) for name in ("pubmed", "finance", "chatlogs")},
 }
 FOLDERS = ("tsc-minutes", "mastodon-docs")
 MAX_ROWS, MAX_CHARACTERS = 80, 75_000
@@ -104,7 +108,7 @@ def examples() -> Corpus:
 def rows(path: Path, step: int) -> Corpus:
     """Return some texts of a file of rows."""
     lines = path.read_text(encoding="utf-8").splitlines()[::step][:MAX_ROWS]
-    return {f"{n}.txt": str(json.loads(line)["text"]) for n, line in enumerate(lines)}
+    return {f"{n}.txt": str(json.loads(line)["text"])[:MAX_CHARACTERS] for n, line in enumerate(lines)}
 
 
 def _read_files(folder: Path, suffixes: Sequence[str]) -> Corpus:

@@ -20,12 +20,11 @@ from kumihimo.storage.response_cache import UsageEntry
 
 _SERVER_TOKENS = 0.9  # of a server, for each token of the built-in tokenizer
 # How far a build may be from the estimate, before anything was asked, over corpora and habits of models.
-_LATER_CALLS: Range = (0.1, 1.65)  # the calls that follow from replies
-_TOKENS = 2.08  # the tokens of a reply, either way
-_PROMPTS = 0.12  # the power of this for the tokens of counted prompts
-_CALLS_HALVED, _TOKENS_HALVED = 10, 14  # earlier calls after which the logarithm of these is half as large
-# 1,000 tokens of earlier replies, for plug-ins calls, that a typical number of calls counts as.
-_CALLS_WEIGHT, _PLUGIN_WEIGHT = 10, 5
+_LATER_CALLS: Range = (0.1, 1.95)  # the calls that follow from replies
+_TOKENS = 1.9  # the tokens of a reply, either way
+_PROMPTS = 0.12  # the tokens of counted prompts, as a power of that: each server counts its own
+# Earlier calls, built keys and calls of the step itself after which the logarithms of these are half as large.
+_TOKENS_HALVED, _KEYS_HALVED, _CALLS_HALVED = 18, 6, 1
 _TIMED_TEXTS = 5  # embedded to measure the speed of a model inside this process
 NOT_ASKED = "not asked"  # the failure of a dry run
 
@@ -130,8 +129,8 @@ def usage_history(spent: Iterable[UsageEntry], tallies: Mapping[str, RequestTall
 class PlanEstimator:
     """The requests of a dry run, and everything that tells how many follow.
 
-    tallies, dependencies, past: by scope of a step; dependencies are the scopes of all model steps before it. embedded,
-    table_dependencies: by table. spent: the usage so far.
+    tallies, dependencies, past, built_keys: by scope of a step; dependencies are the scopes of all model steps before
+    it. embedded, table_dependencies: by table. spent: the usage so far. built_keys: how many keys have rows.
     """
 
     tallies: Mapping[str, RequestTally]
@@ -160,21 +159,6 @@ class PlanEstimator:
         embedded = [self._embedding(table, coming) for table in self.embedded if tables is None or table in tables]
         return [*estimates, *merge_embedding(each for each in embedded if each.calls[1])]
 
-    @property
-    def _wordiness(self) -> float:
-        """Return the length of later texts, by the past replies.
-
-        It is the root of their length, because merges and reports have limits.
-        """
-        past = {scope: usage for scope, usage in self.past.items() if self.tallies[scope].calls}
-        typical = sum(self._typical_reply(scope) * usage.calls for scope, usage in past.items())
-        return float((sum(usage.completion_tokens for usage in past.values()) / typical) ** 0.5) if typical else 1.0
-
-    def _typical_reply(self, scope: str) -> float:
-        """Return the tokens of a reply to one of the counted requests."""
-        rate, tally = step_rates.STEPS.get(scope, step_rates.PLUGIN_STEP), self.tallies[scope]
-        return rate.reply + rate.read * tally.read / max(tally.calls, 1)
-
     def _past_usage(self, scopes: Iterable[str]) -> Usage:
         """Return the past usage of these scopes together."""
         return sum((self.past[scope] for scope in scopes if scope in self.past), Usage())
@@ -190,13 +174,12 @@ class PlanEstimator:
         usage, size = sum((s.usage for s in similar), Usage()), sum(s.bytes for s in similar)
         past_calls = own.calls + earlier.calls
         known = own.calls + tally.calls if earlier.calls else 0
-        if scope in step_rates.STEPS:
-            more, before, weight = upstream.completion_tokens / 1000, earlier.completion_tokens / 1000, _CALLS_WEIGHT
-        else:
-            more, before, weight = upstream.calls, earlier.calls, _PLUGIN_WEIGHT
-        later = more * (weight * rate.calls + known) / (weight + before)
+        more, before = upstream.completion_tokens / 1000, earlier.completion_tokens / 1000
+        if scope not in step_rates.STEPS:
+            more, before = upstream.calls, earlier.calls
+        later = more * (rate.weight * rate.calls + known) / (rate.weight + before)
         counted = _prompt_tokens(tally, usage, size) if tally.calls else 0.0
-        reply, prompt = self._wordiness * self._typical_reply(scope), self._wordiness * rate.prompt
+        reply, prompt = rate.reply + rate.read * tally.read / max(tally.calls, 1), rate.prompt
         if own.calls:
             reply, prompt = own.completion_tokens / own.calls, own.prompt_tokens / own.calls
 
@@ -208,7 +191,7 @@ class PlanEstimator:
 
         turns = self._turns(scope, tally, rate.turns)
         margin = _TOKENS ** _margin_share(past_calls, _TOKENS_HALVED)
-        share = _margin_share(past_calls, _CALLS_HALVED)
+        share = _margin_share(known, _CALLS_HALVED)
         low, high = (later * factor**share for factor in _LATER_CALLS)
         least, most = usage_of(turns[0], low, 1 / margin), usage_of(turns[1], high, margin)
         calls = (tally.calls + floor(turns[0]) + round(low), tally.calls + ceil(turns[1]) + round(high))
@@ -217,19 +200,22 @@ class PlanEstimator:
         return _price(scope, tally, calls, prompts, replies, usage, exact=exact), usage_of(sum(turns) / 2, later, 1)
 
     def _turns(self, scope: str, tally: RequestTally, shares: Range) -> Range:
-        """Return how many turns follow, as the past ones of each key narrow them."""
+        """Return how many turns follow.
+
+        Past turns of the keys that are built narrow the typical shares, and a short text seldom needs one more.
+        """
         if scope not in step_rates.STEPS or not tally.followups:
             return (shares[0] * tally.followups, shares[1] * tally.followups)
         certain = max(tally.followups - tally.calls, 0)  # all but one
         begun = max(tally.calls - tally.followups, 0)  # their next turn was not asked yet
         uncertain, keys = tally.followups - certain, self.built_keys.get(scope, 0) + begun
-        shares = (shares[0], min(shares[1], tally.read / tally.calls / 1000))  # a short text seldom needs one more
+        shares = (shares[0], min(shares[1], tally.read / tally.calls / 1000))
         if keys:
             turns = (self.past.get(scope, Usage()).calls + begun) / keys - 1
             seen = (turns * (tally.calls - begun) - certain) / uncertain
             if 0 <= seen <= 1:
-                left = _margin_share(keys, _CALLS_HALVED)
-                shares = (seen + left * (shares[0] - seen), seen + left * (shares[1] - seen))
+                margin = shares[1] * _margin_share(keys, _KEYS_HALVED)
+                shares = (max(seen - margin, 0), min(seen + margin, 1))
         return (certain + shares[0] * uncertain, certain + shares[1] * uncertain)
 
     def _embedding(self, table: str, coming: Mapping[str, Usage]) -> Estimate:
@@ -240,7 +226,7 @@ class PlanEstimator:
         past_calls = self._past_usage(before).calls
         rate = step_rates.TABLES.get(table, step_rates.PLUGIN_TABLE)
         rows = rate.rows * sum(coming[name].completion_tokens for name in before if name in coming) / 1000
-        shares = [factor ** _margin_share(past_calls, _CALLS_HALVED) for factor in _LATER_CALLS]
+        shares = [factor ** _margin_share(past_calls, _KEYS_HALVED) for factor in _LATER_CALLS]
         low, high = (ceil(rows * share / tally.batch) for share in shares)
         requests: Range = (tally.calls + low, tally.calls + high + (rows > 0))  # the last batch may be small
         margin = _TOKENS ** _margin_share(past_calls, _TOKENS_HALVED)

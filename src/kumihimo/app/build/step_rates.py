@@ -14,7 +14,7 @@ class StepRate(NamedTuple):
 
     calls: for 1,000 tokens that the steps before it reply; of a plug-in, for a call of theirs. prompt, reply: tokens of
     a call. read: more reply tokens, for each token that a call reads. turns: the share of the conversations with one
-    more turn, least and most.
+    more turn, least and most. weight: of `calls` against earlier ones, in 1,000 tokens or calls of the steps before it.
     """
 
     calls: float = 0.0
@@ -22,6 +22,7 @@ class StepRate(NamedTuple):
     reply: float = 0.0
     read: float = 0.0
     turns: Range = (0.0, 1.0)
+    weight: float = 10
 
 
 class RowRate(NamedTuple):
@@ -36,13 +37,13 @@ STEPS: Mapping[str, StepRate] = {
     "metadata": StepRate(reply=50, read=0.8),
     "frames": StepRate(read=0.65),
     "links": StepRate(read=0.15),
-    "entities": StepRate(0.23, 850, 350),
-    "relations": StepRate(0.02, 850, 350),
-    "claims": StepRate(0.02, 850, 350),
+    "entities": StepRate(0.23, 850, 350, weight=20),
+    "relations": StepRate(0.02, 850, 350, weight=20),
+    "claims": StepRate(0.005, 850, 350, weight=20),
     "reports": StepRate(0.24, 2000, 600),
     "summaries": StepRate(1.0, 700, 310),
 }
-PLUGIN_STEP = StepRate(0.5, 1000, 200)
+PLUGIN_STEP = StepRate(0.5, 1000, 200, weight=5)
 TABLES: Mapping[str, RowRate] = {
     "entities": RowRate(7, 60),
     "relations": RowRate(6, 60),
