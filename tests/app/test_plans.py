@@ -11,8 +11,11 @@ from benchmarks.habits import USUAL, HabitModels
 from benchmarks.plans import Comparison
 
 from kumihimo import Kumihimo
+from kumihimo.app.build.cost import PlanEstimator, RequestTally
 from kumihimo.app.opened.results import Plan, Total
 from kumihimo.core.errors import IndexUnavailable
+from kumihimo.core.usage import Usage
+from kumihimo.llm.protocols import Prices
 from tests import cli_runner
 from tests.factories_paid_steps import notes, opened, paid
 from tests.fake_server import FakeServer
@@ -48,6 +51,14 @@ def test_steps_that_share_a_conversation_are_planned_once(options: dict[str, obj
     estimates = {estimate.step: estimate for estimate in plan.estimates}
     low, high = estimates["mentions"].calls
     assert low <= asked <= high <= 1.3 * asked
+
+
+@pytest.mark.parametrize(("keys", "least", "most"), [(0, 100, 145), (20, 139, 161), (90, 100, 145)])
+def test_built_keys_tell_how_many_turns_a_key_takes(keys: int, least: int, most: int) -> None:
+    tally = RequestTally("m", Prices(), 1, calls=100, tokens=150_000, read=50_000, followups=100)
+    past = {"mentions": Usage(calls=30, completion_tokens=9_000)}
+    [estimate] = PlanEstimator({"mentions": tally}, past=past, built_keys={"mentions": keys}).estimates()
+    assert estimate.calls == (least, most)
 
 
 def test_a_plan_that_is_too_low_is_noticed(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from time import thread_time
 from typing import NoReturn
 
 from kumihimo.app.build import step_rates
-from kumihimo.app.opened.results import Estimate, LocalWork, Range, sum_ranges
+from kumihimo.app.opened.results import Estimate, LocalWork, Range, Total
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.task import Job, RunJob, StepResult, Task
@@ -169,15 +169,14 @@ class PlanEstimator:
         upstream, earlier: the coming and the past usage of the steps before it.
         """
         rate, own = step_rates.STEPS.get(scope, step_rates.PLUGIN_STEP), self.past.get(scope, Usage())
-        similar = [s for s in self.spent if s.kind == "spent" and s.model == tally.model]
-        similar = [s for s in similar if s.scope == scope] or similar
-        usage, size = sum((s.usage for s in similar), Usage()), sum(s.bytes for s in similar)
-        past_calls = own.calls + earlier.calls
-        known = own.calls + tally.calls if earlier.calls else 0
         more, before = upstream.completion_tokens / 1000, earlier.completion_tokens / 1000
         if scope not in step_rates.STEPS:
             more, before = upstream.calls, earlier.calls
+        known = own.calls + tally.calls if earlier.calls else 0
         later = more * (rate.weight * rate.calls + known) / (rate.weight + before)
+        similar = [s for s in self.spent if s.kind == "spent" and s.model == tally.model]
+        similar = [s for s in similar if s.scope == scope] or similar
+        usage, size = sum((s.usage for s in similar), Usage()), sum(s.bytes for s in similar)
         counted = _prompt_tokens(tally, usage, size) if tally.calls else 0.0
         reply, prompt = rate.reply + rate.read * tally.read / max(tally.calls, 1), rate.prompt
         if own.calls:
@@ -189,8 +188,8 @@ class PlanEstimator:
             asked += turns * (counted / max(tally.calls, 1) + length)  # the next call repeats the reply
             return Usage(round(count), round(asked), completion_tokens=round(count * length))
 
-        turns = self._turns(scope, tally, rate.turns)
-        margin = _TOKENS ** _margin_share(past_calls, _TOKENS_HALVED)
+        turns = self._turns(scope, tally)
+        margin = _TOKENS ** _margin_share(own.calls + earlier.calls, _TOKENS_HALVED)
         share = _margin_share(known, _CALLS_HALVED)
         low, high = (later * factor**share for factor in _LATER_CALLS)
         least, most = usage_of(turns[0], low, 1 / margin), usage_of(turns[1], high, margin)
@@ -199,24 +198,24 @@ class PlanEstimator:
         exact = not upstream.calls and calls[0] == calls[1]
         return _price(scope, tally, calls, prompts, replies, usage, exact=exact), usage_of(sum(turns) / 2, later, 1)
 
-    def _turns(self, scope: str, tally: RequestTally, shares: Range) -> Range:
+    def _turns(self, scope: str, tally: RequestTally) -> Range:
         """Return how many turns follow.
 
-        Past turns of the keys that are built narrow the typical shares, and a short text seldom needs one more.
+        Past turns of the keys that are built narrow the typical share; a short text seldom needs one more.
         """
-        if scope not in step_rates.STEPS or not tally.followups:
-            return (shares[0] * tally.followups, shares[1] * tally.followups)
+        if scope not in step_rates.STEPS or not (tally.calls and tally.followups):
+            return (0, tally.followups)
         certain = max(tally.followups - tally.calls, 0)  # all but one
         begun = max(tally.calls - tally.followups, 0)  # their next turn was not asked yet
         uncertain, keys = tally.followups - certain, self.built_keys.get(scope, 0) + begun
-        shares = (shares[0], min(shares[1], tally.read / tally.calls / 1000))
+        low, high = 0.0, min(step_rates.MORE_TURNS, tally.read / tally.calls / 1000)
         if keys:
             turns = (self.past.get(scope, Usage()).calls + begun) / keys - 1
             seen = (turns * (tally.calls - begun) - certain) / uncertain
             if 0 <= seen <= 1:
-                margin = shares[1] * _margin_share(keys, _KEYS_HALVED)
-                shares = (max(seen - margin, 0), min(seen + margin, 1))
-        return (certain + shares[0] * uncertain, certain + shares[1] * uncertain)
+                margin = high * _margin_share(keys, _KEYS_HALVED)
+                low, high = max(seen - margin, 0), min(seen + margin, 1)
+        return (certain + low * uncertain, certain + high * uncertain)
 
     def _embedding(self, table: str, coming: Mapping[str, Usage]) -> Estimate:
         """Return the estimate of embedding one table."""
@@ -230,8 +229,9 @@ class PlanEstimator:
         low, high = (ceil(rows * share / tally.batch) for share in shares)
         requests: Range = (tally.calls + low, tally.calls + high + (rows > 0))  # the last batch may be small
         margin = _TOKENS ** _margin_share(past_calls, _TOKENS_HALVED)
-        tokens = _around(_prompt_tokens(tally, usage, size) + rows * rate.tokens, margin)
-        return _price(EMBEDDING, tally, requests, tokens, (0, 0), usage, exact=not rows)
+        tokens = _prompt_tokens(tally, usage, size) + rows * rate.tokens
+        prompts: Range = (round(tokens / margin), round(tokens * margin))
+        return _price(EMBEDDING, tally, requests, prompts, (0, 0), usage, exact=not rows)
 
 
 def merge_embedding(estimates: Iterable[Estimate]) -> list[Estimate]:
@@ -239,12 +239,9 @@ def merge_embedding(estimates: Iterable[Estimate]) -> list[Estimate]:
     rows = list(estimates)
     if not rows:
         return []
-    calls, prompt, seconds = (
-        sum_ranges(getattr(r, name) for r in rows) for name in ("calls", "prompt_tokens", "seconds")
-    )
-    cost = sum_ranges(row.cost or (0, 0) for row in rows) if rows[0].cost else None
-    exact = all(row.exact for row in rows)
-    return [replace(rows[0], calls=calls, prompt_tokens=prompt, cost=cost, seconds=seconds, exact=exact)]
+    sums, exact = Total.of(EMBEDDING, rows), all(row.exact for row in rows)
+    first = replace(rows[0], calls=sums.calls, prompt_tokens=sums.tokens, seconds=sums.seconds)
+    return [replace(first, cost=sums.cost, exact=exact)]
 
 
 def _price(
@@ -304,7 +301,3 @@ def _margin_share(calls: int, halved_after: int) -> float:
     [1.0, 0.5, 0.1]
     """
     return 1 / (1 + calls / halved_after)
-
-
-def _around(amount: float, margin: float) -> Range:
-    return (round(amount / margin), round(amount * margin))

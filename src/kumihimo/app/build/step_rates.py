@@ -13,15 +13,14 @@ class StepRate(NamedTuple):
     """What a step asks when a model of middle length replies.
 
     calls: for 1,000 tokens that the steps before it reply; of a plug-in, for a call of theirs. prompt, reply: tokens of
-    a call. read: more reply tokens, for each token that a call reads. turns: the share of the conversations with one
-    more turn, least and most. weight: of `calls` against earlier ones, in 1,000 tokens or calls of the steps before it.
+    a call. read: more reply tokens, for each token that a call reads. weight: of `calls` against those of earlier
+    builds, in 1,000 tokens or calls of the steps before it.
     """
 
     calls: float = 0.0
     prompt: float = 0.0
     reply: float = 0.0
     read: float = 0.0
-    turns: Range = (0.0, 1.0)
     weight: float = 10
 
 
@@ -33,7 +32,7 @@ class RowRate(NamedTuple):
 
 
 STEPS: Mapping[str, StepRate] = {
-    "mentions": StepRate(reply=375, read=0.3, turns=(0.0, 0.45)),
+    "mentions": StepRate(reply=375, read=0.3),
     "metadata": StepRate(reply=50, read=0.8),
     "frames": StepRate(read=0.65),
     "links": StepRate(read=0.15),
@@ -54,5 +53,6 @@ TABLES: Mapping[str, RowRate] = {
     "metadata": RowRate(8, 15),
 }
 PLUGIN_TABLE = RowRate(5, 100)
+MORE_TURNS = 0.45  # the largest share of conversations with one more turn
 SECONDS_OF_CALL: Range = (0.5, 3.0)  # until the reply begins
 TOKENS_PER_SECOND: Range = (15, 150)  # of a reply
