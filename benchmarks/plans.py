@@ -3,7 +3,7 @@
 Builds: the examples, a made-up town, and texts of DATA, by models of several habits (`benchmarks/habits.py`). One line
 a build: its calls and tokens, those planned, and how far the ends of the plan are apart. The margins in
 `app/build/cost.py` were set on podcasts, minutes, news, musique and the examples, with the terse, the usual and the
-wordy habit, those of steps without a graph with the usual one; other texts and the habits of recorded replies: left out.
+wordy habit (steps without a graph: the usual one); other texts and the habits of recorded replies were left out.
 """
 
 from __future__ import annotations
