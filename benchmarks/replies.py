@@ -22,7 +22,7 @@ from benchmarks.options import bench_parser, read_options, run_benchmark
 from kumihimo.core.errors import MalformedReply
 from kumihimo.index.data_refs import strip_references
 from kumihimo.index.extraction_parser import ExtractedEntity, ExtractedRelation, ParsedExtraction, parse_extraction
-from kumihimo.index.reports import Written
+from kumihimo.index.reports import ReportReply
 from kumihimo.llm.prompts import reply_form
 from kumihimo.llm.protocols import Reply
 from kumihimo.text import name_keys
@@ -151,7 +151,7 @@ def read_reports(data: Path) -> tuple[int, int]:
 def _is_readable_report(text: str) -> bool:
     """Return whether a report is read with all its findings."""
     try:
-        report = reply_form(Written).parse(Reply(text))
+        report = reply_form(ReportReply).parse(Reply(text))
     except MalformedReply:
         return False
     prose = [report.summary, *(finding.explanation for finding in report.findings)]

@@ -31,8 +31,8 @@ HERE = Path(__file__).parents[1]
 FOLDER = HERE / "examples-recorded"
 REPLIES = FOLDER / "replies"
 _CHOICES = re.compile(r"\{([^{}]*,[^{}]*)\}")
-_MEND = Path(mentions.__file__).with_name("mentions_mend.md").read_text(encoding="utf-8")
-_MEND_START = _MEND.partition("# user\n")[2].partition("\n")[0]
+_REPAIR = Path(mentions.__file__).with_name("mentions_repair.md").read_text(encoding="utf-8")
+_MEND_START = _REPAIR.partition("# user\n")[2].partition("\n")[0]
 _AGAIN = " Reply again, in full."  # ends the message about a malformed reply
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kumihimo.evaluate.judging.protocols import Best, Bests, Chosen, Compared
+from kumihimo.evaluate.judging.protocols import Best, Bests, Comparison, ReasonedChoice
 from kumihimo.evaluate.records import AnswerSource, EvalQuestion, SystemAnswer
 from kumihimo.llm.protocols import Messages
 from tests.fenced_texts import fenced_texts
@@ -34,10 +34,10 @@ class FakeJudge:
         self.prompts.append(("\n\n".join(message["content"] for message in prompt), sample))
         one, other, criterion = split_pair_prompt(prompt)
         winner = self.decide(one, other, criterion, sample)
-        if schema is Chosen:
-            return Chosen("since it is", ("tie", "first", "second")[winner])
-        if schema is Compared:
-            return Compared(winner, "since it is")  # type: ignore[arg-type]
+        if schema is ReasonedChoice:
+            return ReasonedChoice("since it is", ("tie", "first", "second")[winner])
+        if schema is Comparison:
+            return Comparison(winner, "since it is")  # type: ignore[arg-type]
         best = Best("Answer 1" if winner == 1 else "Answer 2", "since it is")
         return Bests(best, best, best, best)
 

@@ -180,14 +180,16 @@ def test_votes_set_the_temperature(tmp_path: Path) -> None:
         def __call__(self, prompt: Any, *, schema: Any, sample: int = 0, **parameters: Any) -> Any:
             temperatures[getattr(schema, "__name__", "list"), parameters.get("temperature")] += 1
             return (
-                schema("so", "all" if schema.__name__ == "Selected" else "clear", "") if schema != list[str] else ["A."]
+                schema("so", "all" if schema.__name__ == "Selection" else "clear", "")
+                if schema != list[str]
+                else ["A."]
             )
 
     recorder: Any = RecordingLLM()
     extract_answer_claims(QUESTIONS, [make_answer("The ferry left.")], recorder)
-    assert temperatures == {("Selected", 0.2): 2, ("Read", 0.2): 2, ("list", None): 1}
+    assert temperatures == {("Selection", 0.2): 2, ("Read", 0.2): 2, ("list", None): 1}
     extract_answer_claims(QUESTIONS, [make_answer("The ferry left.")], recorder, ECONOMY_VOTES)
-    assert temperatures["Selected", None] == temperatures["Read", None] == 1
+    assert temperatures["Selection", None] == temperatures["Read", None] == 1
 
 
 def test_calls_are_estimated() -> None:

@@ -67,7 +67,7 @@ class ScriptedLLM:
         row_type = schema.__args__[0] if kind == "Verdicts" else schema
         return [row_type(*row) for row in rows] if kind == "Verdicts" else row_type(*rows)
 
-    def taken(self, text: str) -> tuple[list[str]]:
+    def statementlist(self, text: str) -> tuple[list[str]]:
         return (STATEMENTS[fenced_text(text, "text")],)
 
     def verdicts(self, text: str) -> list[tuple[int, str, bool]]:
@@ -76,7 +76,7 @@ class ScriptedLLM:
         lines = (line.partition(". ") for line in items.splitlines())
         return [(int(n), "as it stands", _core(item) in context) for n, _, item in lines]
 
-    def needed(self, text: str) -> tuple[list[int]]:
+    def neededitems(self, text: str) -> tuple[list[int]]:
         return ([1, 3, 3, 99],)
 
     def grade(self, text: str) -> tuple[str, int]:
@@ -326,7 +326,7 @@ def test_failures_are_rows_and_are_paid_for_once() -> None:
 
         return reply
 
-    model = scripted_llm(Taken=raising(UnparsableReply("3 replies that cannot be read")))
+    model = scripted_llm(StatementList=raising(UnparsableReply("3 replies that cannot be read")))
     rows = list(score_cases([CASE], ["faithfulness", "answer_correctness", "token_f1"], model, FakeEmbedder()))
     assert [(row.value is None, row.status) for row in rows] == [(True, "invalid"), (True, "invalid"), (False, "ok")]
     assert len(model.prompts) == 1
@@ -347,7 +347,10 @@ def test_repeats_give_the_mean_and_the_spread() -> None:
     assert "repeats" not in words.detail
     statements = iter([([],), (["Nine."],)])
     (row,) = score_cases(
-        [CASE], ["faithfulness"], scripted_llm(Taken=lambda _: next(statements), Verdicts=[(1, "", True)]), repeats=2
+        [CASE],
+        ["faithfulness"],
+        scripted_llm(StatementList=lambda _: next(statements), Verdicts=[(1, "", True)]),
+        repeats=2,
     )
     assert (row.value, row.reason) == (1.0, "undefined in 1 of 2 repeats: the answer makes no statement")
 

@@ -80,7 +80,7 @@ VALUES: dict[str, dict[str, FencedText]] = {
         "known": "- Two ferries serve the island.",
         "step": "When does it leave?",
     },
-    "drift_guess": {"question": "組紐はいつ?"},
+    "drift_hypothesis": {"question": "組紐はいつ?"},
     "frames": {"title": "Ferries", "date": "1911-05", "passages": PASSAGES, "language": "\nWrite in Japanese."},
     "global_rating": {"report": "# Ferries\n\nTwo ferries serve the island.", "question": "When does it leave?"},
     "mentions": {
@@ -97,9 +97,9 @@ VALUES: dict[str, dict[str, FencedText]] = {
     },
     "mentions_claims": {"about": "\n\nWhat to look for: delays"},
     "mentions_examples": {},
-    "mentions_mend": {"lines": "entity<|>Oban"},
+    "mentions_repair": {"lines": "entity<|>Oban"},
     "mentions_more": {},
-    "mentions_rest": {"last": "entity<|>Oban<|>place<|>A port."},
+    "mentions_continue": {"last": "entity<|>Oban<|>place<|>A port."},
     "metadata": {
         "document_types": "minutes",
         "users_types": "clerks",
@@ -110,7 +110,7 @@ VALUES: dict[str, dict[str, FencedText]] = {
         "most": "5",
         "text": "The {ferry} leaves at nine.",
     },
-    "metadata_rest": {"last": "What leaves at nine?"},
+    "metadata_continue": {"last": "What leaves at nine?"},
     "merge_descriptions": {"names": "Oban", "descriptions": "- A port.\n- A town on the coast.", "words": "300"},
     "summaries": {
         "label": "research_field = tides",

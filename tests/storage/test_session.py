@@ -1,4 +1,4 @@
-"""statements in threads -> one transaction: released while a model speaks, stopped by its token, the log emptied."""
+"""statements in threads -> one transaction: released during an LLM call, stopped by its token, the log emptied."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def text(db: Db) -> str:
     return str(db.all("SELECT substr(text, 1, 3) FROM t LIMIT 1")[0][0])
 
 
-# -- released while a model speaks
+# -- released during an LLM call
 
 
 def test_a_released_transaction_holds_no_log_and_goes_on_where_nothing_has_changed(store: SqliteStore) -> None:

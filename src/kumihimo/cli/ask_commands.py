@@ -66,7 +66,7 @@ def _print_answer(answer: Answer) -> None:
 
 
 def retrieve(
-    session: options.Session,
+    session: options.IndexSession,
     writing: options.Writing,
     question: Annotated[str | None, Argument(help="Your question.")] = None,
     questions: Annotated[

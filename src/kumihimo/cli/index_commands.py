@@ -62,7 +62,7 @@ def index(
 
 
 def plan(
-    session: options.Session,
+    session: options.IndexSession,
     paths: Paths = None,
     methods: Methods = "",
     ask: Annotated[

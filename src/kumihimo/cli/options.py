@@ -188,7 +188,7 @@ class IndexSettings(IndexFolder):
 
 
 @dataclass(frozen=True)
-class Session(IndexSettings):
+class IndexSession(IndexSettings):
     """The options for an index, its settings, its cache and its log."""
 
     cache: Annotated[
@@ -212,7 +212,7 @@ class Session(IndexSettings):
 
 
 @dataclass(frozen=True)
-class PaidSession(Session):
+class PaidSession(IndexSession):
     """The options for an index and models, with limits on spending."""
 
     max_calls: Annotated[int | None, Option(help="Maximum number of model calls.", min=0)] = None

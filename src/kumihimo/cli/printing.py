@@ -278,7 +278,7 @@ def encode_json(document: object, indent: int | None = None) -> str:
     return escape_controls(json.dumps(document, ensure_ascii=narrow, indent=indent, default=asdict))
 
 
-def format_number(value: float | None, digits: int) -> str:
+def format_decimals(value: float | None, digits: int) -> str:
     """Return a number with these decimals, or a dash for none."""
     return "–" if value is None else f"{value:.{digits}f}"
 

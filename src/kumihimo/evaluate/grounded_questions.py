@@ -114,7 +114,7 @@ _TEXT_REFERENCE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class PassageQuestion:
     """A question about one passage, as the model writes it."""
 
     question: str
@@ -123,7 +123,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class LinkedQuestion:
     """A question about two passages, as the model writes it."""
 
     question: str
@@ -150,7 +150,7 @@ class _QuestionJob:
 
     label: str
     messages: Messages
-    form: Any  # Written or Joined
+    form: Any  # PassageQuestion or LinkedQuestion
     quote_fields: Sequence[str]
     chunks: Sequence[Chunk]
     more: Mapping[str, object] = field(default_factory=dict)
@@ -169,7 +169,7 @@ def generate_local_questions(
     for chunk in sample_chunks(snapshot, count):
         label = f"a question of {uris[chunk.document]}, characters {chunk.start:,}–{chunk.end:,}"
         messages = render_prompt(LOCAL_PROMPT, passage=chunk.index_text)
-        jobs.append(_QuestionJob(label, messages, Written, ["quote"], [chunk]))
+        jobs.append(_QuestionJob(label, messages, PassageQuestion, ["quote"], [chunk]))
     return _generate_questions(uris, jobs, llm, count, "local", "chunks", progress)
 
 
@@ -188,7 +188,7 @@ def generate_linked_questions(
         passages = {"first": pair.first.index_text, "second": pair.second.index_text}
         messages = render_prompt(LINKED_PROMPT, entity=pair.entity, **passages)
         chunks, more = [pair.first, pair.second], {"entity": pair.entity}
-        jobs.append(_QuestionJob(label, messages, Joined, ["first", "second"], chunks, more))
+        jobs.append(_QuestionJob(label, messages, LinkedQuestion, ["first", "second"], chunks, more))
     return _generate_questions(uris, jobs, llm, count, "linked", "pairs", progress)
 
 

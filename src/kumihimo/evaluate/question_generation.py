@@ -265,7 +265,7 @@ GoldTexts = Callable[[EvalQuestion], Sequence[str]]  # a question -> the texts t
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class AssertionList:
     """The statements of a good answer, most important first."""
 
     assertions: list[str]
@@ -326,7 +326,9 @@ def generate_assertions(
 
 
 def _generate_for_question(question: EvalQuestion, texts: Sequence[Source], tools: Tools) -> AssertionResult:
-    replies = tools.ask(WRITE_PROMPT, Written, question=question.text, texts=texts, most=str(MAX_ASSERTIONS)).assertions
+    replies = tools.ask(
+        WRITE_PROMPT, AssertionList, question=question.text, texts=texts, most=str(MAX_ASSERTIONS)
+    ).assertions
     statements = list(dict.fromkeys(statement.strip() for statement in replies if statement.strip()))[:MAX_ASSERTIONS]
     ratings = ask_by_item(tools, RATE_PROMPT, statements, Rated, question=question.text, texts=texts)
     pairs = list(zip(statements, ratings, strict=True))

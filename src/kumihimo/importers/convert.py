@@ -8,7 +8,7 @@ from typing import Any
 
 from kumihimo.core.digests import hash_parts
 from kumihimo.importers import store as foreign
-from kumihimo.importers.locate import Located, find_title, locate_units
+from kumihimo.importers.locate import LocatedDocument, find_title, locate_units
 from kumihimo.readers.page import unique_name
 from kumihimo.text import text_units
 from kumihimo.text.file_names import file_name
@@ -221,13 +221,13 @@ class _Conversion:
         return files
 
 
-def _place_documents(store: foreign.ForeignStore) -> tuple[dict[str, Located], dict[str, tuple[str, int]]]:
+def _place_documents(store: foreign.ForeignStore) -> tuple[dict[str, LocatedDocument], dict[str, tuple[str, int]]]:
     """Return the texts of all files, and each unit's file and number."""
     documents = {document.id: document for document in store.documents}
     units: dict[str, list[foreign.StoredUnit]] = {}
     for unit in store.units:
         units.setdefault(unit.document, []).append(unit)
-    located: dict[str, Located] = {}
+    located: dict[str, LocatedDocument] = {}
     places: dict[str, tuple[str, int]] = {}
     used: dict[str, int] = {}
     for id, parts in units.items():

@@ -15,7 +15,7 @@ _ANCHOR_CHARS = 20  # of the least that two units share
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class LocatedDocument:
     """A text with the spans of its units. units: their ids, in the order of their spans."""
 
     document: StoredDocument
@@ -24,7 +24,7 @@ class Located:
     spans: tuple[tuple[int, int], ...]
 
 
-def locate_units(document: StoredDocument, units: Sequence[StoredUnit]) -> Iterator[Located]:
+def locate_units(document: StoredDocument, units: Sequence[StoredUnit]) -> Iterator[LocatedDocument]:
     """Yield the text of a document with its units.
 
     A long text becomes several. The units stand in the text of the document, if the store holds it. Otherwise they are
@@ -44,7 +44,7 @@ def locate_units(document: StoredDocument, units: Sequence[StoredUnit]) -> Itera
             if first == 0 and n == len(ids):  # one part: what no unit covers belongs to it too
                 start, end = 0, len(whole)
             shifted = tuple((begin - start, stop - start) for begin, stop in spans[first:n])
-            yield Located(document, whole[start:end], tuple(ids[first:n]), shifted)
+            yield LocatedDocument(document, whole[start:end], tuple(ids[first:n]), shifted)
             first = n
 
 

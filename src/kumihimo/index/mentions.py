@@ -251,7 +251,7 @@ class _ExtractionChat:
         Fail unless every line is readable in the end. followups: the maximum number of turns after this one.
         """
         if broken_lines := self._request_until_complete(followups, _parse_turn):
-            self.add_user_turn("mentions_mend", lines="\n".join(broken_lines))
+            self.add_user_turn("mentions_repair", lines="\n".join(broken_lines))
             self._request_until_complete(followups, _parse_repaired_turn)
 
     def _request_until_complete(self, followups: int, parse: Callable[[Reply], ParsedTurn]) -> list[str]:
@@ -264,7 +264,7 @@ class _ExtractionChat:
             broken_lines += extraction.broken_lines
             if not cut:
                 return broken_lines
-            self.add_user_turn("mentions_rest", last=text.rpartition("\n")[2])
+            self.add_user_turn("mentions_continue", last=text.rpartition("\n")[2])
         raise ItemFailed(
             f"{self.llm.fingerprint} was cut off {1 + MAX_CONTINUATIONS} times: "
             "set a larger max_tokens for it, or a smaller chunks.size"

@@ -24,7 +24,7 @@ from kumihimo.text.sentences import split_blocks, split_sentences
 Fields = Sequence[metadata_fields.MetadataField]
 
 PROMPT = Path(__file__).with_suffix(".md")
-REST_PROMPT = Path(__file__).with_name("metadata_rest.md")
+CONTINUE_PROMPT = Path(__file__).with_name("metadata_continue.md")
 MAX_OWN_VALUE_CHARS = 200  # a longer value is a text; it is no use in a filter
 MAX_PART_CONTINUATIONS = 3  # of one truncated reply
 _MIN_PAIRS, _TOKENS_PER_PAIR = 5, 100  # questions of a text, at most
@@ -167,7 +167,7 @@ def _request_reply(llm: LLM, messages: Messages, fields: Fields) -> metadata_fie
         pairs = tuple(pair for part in parts for pair in part.pairs)
         if not part.cut_off:
             return metadata_fields.ParsedMetadata(parts[0].values, pairs)
-        rest = render_prompt(REST_PROMPT, last=pairs[-1][0] if pairs else "")
+        rest = render_prompt(CONTINUE_PROMPT, last=pairs[-1][0] if pairs else "")
         messages = [*messages, {"role": "assistant", "content": part.cut_off}, *rest]
         schema, parse = metadata_fields.RestOfQuestions, partial(metadata_fields.parse_metadata_reply, fields=())
     raise ItemFailed(

@@ -222,7 +222,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class ReportReply:
     """A report as the model replies."""
 
     title: str
@@ -287,7 +287,7 @@ def reports(
         return complete(rule_reports.build_row_report(community, context))
     size = report_context.describe_size(community, tables, len(evidence))
     try:
-        reply = llm(report_messages(context, size, persona, language), schema=Written)
+        reply = llm(report_messages(context, size, persona, language), schema=ReportReply)
     except ItemFailed as failure:
         if earlier is None:
             raise
@@ -319,10 +319,12 @@ def _hash_style(fingerprint: str, window: str, order: str, persona: str, languag
     """Return the hash of all that shapes a report, besides its evidence."""
     empty = ReportContext((), (), (), (), 0)
     prompt = [message["content"] for message in report_messages(empty, "", persona, language)]
-    return hash_parts(fingerprint, window, order, *prompt, PARTS_RULE, CLAIMS_RULE, reply_form(Written).instructions)
+    return hash_parts(
+        fingerprint, window, order, *prompt, PARTS_RULE, CLAIMS_RULE, reply_form(ReportReply).instructions
+    )
 
 
-def _to_report(reply: Written, context: ReportContext, level: int) -> Report:
+def _to_report(reply: ReportReply, context: ReportContext, level: int) -> Report:
     """Convert a reply to a report; map its numbers back to rows."""
     rows = context.references
     findings = [finding for finding in reply.findings if finding.summary.strip() or finding.explanation.strip()]

@@ -43,7 +43,7 @@ class KumihimoRetriever(BaseRetriever):
         ]
 
 
-class Question(BaseModel):
+class ToolArguments(BaseModel):
     """The arguments of the tool."""
 
     question: str = Field(description="A whole question, in the language of the person.")
@@ -61,7 +61,7 @@ class KumihimoTool(BaseTool):
         "Answers a question from the documents of the user. Every statement has a number in brackets; the list of "
         "sources below the answer says where it stands."
     )
-    args_schema: type[BaseModel] = Question
+    args_schema: type[BaseModel] = ToolArguments
     response_format: str = "content_and_artifact"
     kumi: Kumihimo
     method: str = ""

@@ -30,7 +30,7 @@ from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.tokens import content_tokens
 
 PROMPT = Path(__file__).with_suffix(".md")
-GUESS_PROMPT = Path(__file__).with_name("drift_guess.md")
+HYPOTHESIS_PROMPT = Path(__file__).with_name("drift_hypothesis.md")
 _MAX_SOURCES = 15  # of a step
 _MAX_KNOWN = 2000  # characters of earlier answers in a prompt, and so tokens at most
 _OTHER_TERMS = 0.25  # of all terms of two questions that ask for the same
@@ -48,7 +48,7 @@ class Lead:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DriftStep:
     """An intermediate answer: its usefulness, its sources and follow-up questions."""
 
     answer: str
@@ -58,7 +58,7 @@ class Step:
 
 
 SubQuestion = tuple[str, Context]  # a question, empty for the main one, and its evidence
-AnsweredStep = tuple[Step, Sequence[Evidence]]  # an answer and its evidence
+AnsweredStep = tuple[DriftStep, Sequence[Evidence]]  # an answer and its evidence
 
 
 def drift_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
@@ -67,7 +67,7 @@ def drift_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
     folds = min(settings["folds"], settings["k"], sizes.rows("reports"), calls - 1)
     most = sizes.prompt_tokens(PROMPT) + FORM_TOKENS + settings["budget"] + _MAX_SOURCES * SOURCE_TOKENS + _MAX_KNOWN
     maximum = min(calls, 1 + folds + followups)
-    return QueryCost.for_calls((1, maximum), (sizes.prompt_tokens(GUESS_PROMPT), most), (1, 1 + followups))
+    return QueryCost.for_calls((1, maximum), (sizes.prompt_tokens(HYPOTHESIS_PROMPT), most), (1, 1 + followups))
 
 
 @declare(best_for="a broad question in several steps", answer_prompt=REDUCE_PROMPT, calls=drift_cost)
@@ -107,7 +107,7 @@ def drift(
     But: the hypothetical report has a fixed form, not that of a random report; follow-ups are ranked by the score of
     their answer and the model's confidence, not sampled; each is asked once; the points have a window.
     """
-    hypothetical = llm(render_prompt(GUESS_PROMPT, question=question), parse=require_text)
+    hypothetical = llm(render_prompt(HYPOTHESIS_PROMPT, question=question), parse=require_text)
     nearest = vector_search(reports, hypothetical, k=k).evidence
     count = min(folds, len(nearest), calls - 1)
 
@@ -140,7 +140,7 @@ def _take_steps(
         rows = search[1].top(_MAX_SOURCES).evidence
         sources = rows_to_sources(rows, document_dates(descriptions, rows))
         prompt = render_prompt(PROMPT, sources=sources, question=question, known=known, step=search[0])
-        return llm(prompt, schema=Step), rows
+        return llm(prompt, schema=DriftStep), rows
 
     return list(map_concurrent(answer_one, [search for search in searches if search[1]], llm.workers))
 

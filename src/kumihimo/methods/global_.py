@@ -29,7 +29,7 @@ RATING_PROMPT = Path(__file__).with_name("global_rating.md")
 
 
 @dataclass(frozen=True, slots=True)
-class Rated:
+class ReportRating:
     """Usefulness of a report, 0 to 5."""
 
     rating: int
@@ -212,7 +212,7 @@ def select_communities(
 def _rate_reports(question: str, communities: Iterable[Community], reports: Table[Report], llm: LLM) -> dict[str, int]:
     def rating(report: Report) -> tuple[str, int]:
         return report.id, llm(
-            render_prompt(RATING_PROMPT, report=report.prompt_text, question=question), schema=Rated
+            render_prompt(RATING_PROMPT, report=report.prompt_text, question=question), schema=ReportRating
         ).rating
 
     loaded_reports = reports.get_many(community.id for community in communities).values()

@@ -9,7 +9,7 @@ from kumihimo.search.vector_files import (
     FileVectors,
     MappedFiles,
     map_snapshot,
-    remove_unused_files as remove_vector_files,
+    remove_unused_vector_files,
 )
 from kumihimo.storage.database import Database
 from kumihimo.storage.sqlite.connection import Db
@@ -35,7 +35,7 @@ def load_matrices(db: Database, folder: Path, files: MappedFiles) -> Matrices:
 
 def remove_unused_files(db: Database, folder: Path) -> list[Path]:
     """Remove vector files without a use; return what cannot be removed."""
-    return remove_vector_files(db, folder) if isinstance(db, Db) else []
+    return remove_unused_vector_files(db, folder) if isinstance(db, Db) else []
 
 
 def drop_index(db: Database, name: str) -> None:

@@ -159,7 +159,7 @@ def map_snapshot(db: Database, folder: Path, files: MappedFiles) -> dict[str, St
     return by_table
 
 
-def remove_unused_files(db: Database, folder: Path) -> list[Path]:
+def remove_unused_vector_files(db: Database, folder: Path) -> list[Path]:
     """Remove vector files that the index does not use.
 
     Return those that cannot be removed: on Windows, files that a reader of an older build maps. The next build tries

@@ -15,7 +15,7 @@ from kumihimo.app.processes.build_process import HANDLER
 from kumihimo.app.processes.fair_places import FairPlaces
 from kumihimo.core.errors import IndexBusy, KumiError, SettingsError
 from kumihimo.llm.budget import Caps
-from kumihimo.server.problems import found
+from kumihimo.server.problems import require_row
 from kumihimo.server.responses import EventLog, ServerEvent
 from kumihimo.workers import Worker, WorkerStopped
 
@@ -163,7 +163,7 @@ class BuildQueue:
         return self._entry(id).log.subscribe(after)
 
     def _entry(self, id: str) -> _Entry:
-        return found(self._entries.get(id), "build", id)
+        return require_row(self._entries.get(id), "build", id)
 
     # -- stopping
 

@@ -177,7 +177,7 @@ def describe_invalid(problems: Any) -> str:
     return "; ".join(f"{place}: {item['msg']}" for place, item in zip(places, first, strict=True))
 
 
-def found(row: T | None, kind: str, id: str) -> T:
+def require_row(row: T | None, kind: str, id: str) -> T:
     """Return the row. Raise NotFound if none is visible."""
     if row is None:
         raise NotFound(f"no {kind} {id[:100]!r}: it may have changed since; list them again")

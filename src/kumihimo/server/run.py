@@ -20,7 +20,7 @@ import uvicorn
 from kumihimo.app.ask.query import Query
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.open_index import IndexPlace
-from kumihimo.app.processes.question_room import QuestionRoom, needs_no_model
+from kumihimo.app.processes.question_pool import QuestionPool, needs_no_model
 from kumihimo.core.errors import KumiError, SettingsError
 from kumihimo.server.app import create_app
 from kumihimo.server.limits import limited_protocol
@@ -217,7 +217,7 @@ def warm_up(workspace: Workspace) -> None:
             log.info("the index %s is not ready: %s", served.name, error)
 
 
-def _warm_up_index(kumi: Kumihimo, room: QuestionRoom | None) -> None:
+def _warm_up_index(kumi: Kumihimo, room: QuestionPool | None) -> None:
     """Ask by the default method, if that needs no model."""
     if kumi.models.chat("answer"):
         import_module("openai")

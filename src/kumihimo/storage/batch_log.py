@@ -16,7 +16,7 @@ from kumihimo.storage.cache_database import CacheDatabase, TableWriter
 from kumihimo.storage.response_cache import ADD_USAGE, USAGE_COLUMNS
 from kumihimo.storage.sqlite.cache_file import CacheFile
 
-Spent = Mapping[tuple[str, str], tuple[Usage, int]]  # scope, model -> usage, bytes of the prompts
+SpentUsage = Mapping[tuple[str, str], tuple[Usage, int]]  # scope, model -> usage, bytes of the prompts
 
 
 class LoggedBatch(NamedTuple):
@@ -101,7 +101,7 @@ class BatchLog:
         with self._write() as db:
             db.run("UPDATE batches SET id = ? WHERE name = ?", id, name)
 
-    def finish(self, name: str, replies: Iterable[tuple[bytes, bytes]] = (), spent: Spent | None = None) -> None:
+    def finish(self, name: str, replies: Iterable[tuple[bytes, bytes]] = (), spent: SpentUsage | None = None) -> None:
         """Store the replies and the usage of a batch; forget it.
 
         spent: usage and bytes of prompts by scope and model. Requests without a reply can be asked again.

@@ -1,4 +1,4 @@
-"""statements on a connection -> a transaction that its caller can cancel, and release while a model speaks."""
+"""statements on a connection -> a transaction that its caller can cancel, and release during an LLM call."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -81,7 +81,7 @@ class Session:
 
     @contextmanager
     def released(self) -> Iterator[None]:
-        """Hold no transaction while a model speaks.
+        """Hold no transaction during an LLM call.
 
         The next statement opens it again; a statement in another thread opens it for itself alone. It raises
         IndexChanged if another build has ended meanwhile.

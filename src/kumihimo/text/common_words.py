@@ -10,7 +10,7 @@ _WORD_START = "▁"
 
 @cache
 def load_common_words() -> frozenset[str]:
-    """Load words that are one token in small letters.
+    """Load the lower-case words that are one token of the tokenizer.
 
     They are of several languages.
 

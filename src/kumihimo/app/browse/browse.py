@@ -24,7 +24,7 @@ _NAMES = ("name", "forms")
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
+class ListPage(Generic[T]):
     """A page of a list.
 
     next: where the following page begins; empty: there is none.
@@ -46,10 +46,10 @@ class Neighbourhood:
     more: bool
 
 
-def page_of(rows: Iterable[R], limit: int) -> Page[R]:
+def page_of(rows: Iterable[R], limit: int) -> ListPage[R]:
     """Return the first rows; the next page begins after the last."""
     taken = tuple(islice(rows, limit + 1))
-    return Page(taken[:limit], taken[limit - 1].id if len(taken) > limit else "")
+    return ListPage(taken[:limit], taken[limit - 1].id if len(taken) > limit else "")
 
 
 def browse_overview(snapshot: Snapshot, part: str = "") -> Overview | None:
@@ -65,7 +65,9 @@ def browse_overview(snapshot: Snapshot, part: str = "") -> Overview | None:
 # -- entities
 
 
-def list_entities(snapshot: Snapshot, text: str = "", *, kind: str = "", after: str = "", limit: int) -> Page[Entity]:
+def list_entities(
+    snapshot: Snapshot, text: str = "", *, kind: str = "", after: str = "", limit: int
+) -> ListPage[Entity]:
     """Return entities, most mentions first.
 
     text: a part of a name; whole names come first, then whole words, then beginnings, then others. Without it, those
@@ -76,7 +78,7 @@ def list_entities(snapshot: Snapshot, text: str = "", *, kind: str = "", after: 
         first = (ids.index(after) + 1 if after in ids else len(ids)) if after else 0
         taken = ids[first : first + limit]
         rows: dict[str, Entity] = table_or_empty(snapshot, "entities").get_many(taken)
-        return Page(tuple(rows[id] for id in taken), taken[-1] if len(ids) > first + limit else "")
+        return ListPage(tuple(rows[id] for id in taken), taken[-1] if len(ids) > first + limit else "")
     listing = Listing("mentions", True, text.strip(), _NAMES, {"type": kind} if kind else {})
     found: Iterator[Entity] = _list(snapshot, "entities", listing, after)
     return page_of((entity for entity in found if not kind or entity.type == kind), limit)
@@ -138,7 +140,7 @@ def _list(snapshot: Snapshot, name: str, listing: Listing, after: str = "") -> I
 # -- the graph around an entity
 
 
-def list_relations(snapshot: Snapshot, entity: str, *, after: str = "", limit: int) -> Page[Relation]:
+def list_relations(snapshot: Snapshot, entity: str, *, after: str = "", limit: int) -> ListPage[Relation]:
     """Return the relations of an entity, most mentions first."""
     listing = Listing("weight", True, any_of={"source": entity, "target": entity})
     return page_of(_list(snapshot, "relations", listing, after), limit)
@@ -166,7 +168,7 @@ def relations_between(snapshot: Snapshot, entities: Iterable[str]) -> tuple[Rela
     return tuple(sorted(rows.values(), key=lambda relation: (-relation.weight, relation.id)))
 
 
-def list_passages(snapshot: Snapshot, entity: Entity, *, after: str = "", limit: int) -> Page[Span]:
+def list_passages(snapshot: Snapshot, entity: Entity, *, after: str = "", limit: int) -> ListPage[Span]:
     """Return excerpts of the chunks that mention an entity.
 
     after: the chunk of the last excerpt of the page before.
@@ -178,7 +180,7 @@ def list_passages(snapshot: Snapshot, entity: Entity, *, after: str = "", limit:
     for chunk in rows.values():
         (uri,) = snapshot.db.values(ROOT, chunk.document, "uri")
         spans.append(snapshot.tracer.locate(cut_excerpt(chunk, forms, uri, _EXCERPT)))
-    return Page(tuple(spans), chunks[limit - 1] if len(chunks) > limit else "")
+    return ListPage(tuple(spans), chunks[limit - 1] if len(chunks) > limit else "")
 
 
 def count_passages(snapshot: Snapshot, entity: Entity) -> int:

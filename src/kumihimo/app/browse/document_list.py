@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.browse.browse import Page
+from kumihimo.app.browse.browse import ListPage
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import NOT_READ
 from kumihimo.core.spans import describe_place
@@ -109,7 +109,7 @@ class DocumentList:
     def table(self) -> Table[Any]:
         return self.snapshot.table(ROOT)
 
-    def page(self, text: str = "", *, after: str = "", limit: int) -> Page[ListedDocument]:
+    def page(self, text: str = "", *, after: str = "", limit: int) -> ListPage[ListedDocument]:
         """Return documents by uri.
 
         text: a part of the title or uri; whole titles and beginnings come first. after: the id of the last document of
@@ -118,9 +118,9 @@ class DocumentList:
         listing, taken = Listing("uri", text=text.strip(), columns=("title", "uri")), list[ListedDocument]()
         for document in self._list(listing, after):
             if len(taken) == limit:
-                return Page(tuple(taken), taken[-1].id)
+                return ListPage(tuple(taken), taken[-1].id)
             taken.append(document)
-        return Page(tuple(taken))
+        return ListPage(tuple(taken))
 
     def _list(self, listing: Listing, after: str) -> Iterator[ListedDocument]:
         table = self.table

@@ -20,7 +20,7 @@ from kumihimo.app.build.prepare_build import build_method
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.results import Built
 from kumihimo.app.processes.fair_places import FairPlaces
-from kumihimo.app.processes.question_room import QuestionRoom, needs_no_model
+from kumihimo.app.processes.question_pool import QuestionPool, needs_no_model
 from kumihimo.core.answer import Answer
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.context import Context
@@ -66,9 +66,13 @@ class AsyncKumihimo:
 
     def __init__(self, kumi: Kumihimo, *, workers: int = 0, questions: int = 32, seconds: float = 0) -> None:
         self.kumi, self._seconds, self._owns_kumi = kumi, seconds, False
-        self._questions, self._reads, self._builds = _Lane.create(questions), _Lane.create(_READS), _Lane.create(1, 1)
+        self._questions, self._reads, self._builds = (
+            _ConcurrencyLimit.create(questions),
+            _ConcurrencyLimit.create(_READS),
+            _ConcurrencyLimit.create(1, 1),
+        )
         address = kumi.opened.address
-        self.room = QuestionRoom(address, workers) if workers and address else None
+        self.room = QuestionPool(address, workers) if workers and address else None
         self._key = ""  # of the caller
         self._tokens: set[CancelToken] = set()  # of all calls in progress
         self.on_answered: Callable[[str, float], object] = lambda _method, _seconds: None
@@ -277,14 +281,14 @@ class AsyncKumihimo:
 
     # -- calls in threads
 
-    async def _last(self, lane: _Lane, call: Callable[[CancelToken, Emit], T], seconds: float = 0) -> T:
+    async def _last(self, lane: _ConcurrencyLimit, call: Callable[[CancelToken, Emit], T], seconds: float = 0) -> T:
         """Return the result of a call."""
         async with aclosing(self._run(lane, call, seconds)) as events:
             result: T = [event async for event in events][-1]
         return result
 
     async def _run(
-        self, lane: _Lane, call: Callable[[CancelToken, Emit], object], seconds: float = 0
+        self, lane: _ConcurrencyLimit, call: Callable[[CancelToken, Emit], object], seconds: float = 0
     ) -> AsyncGenerator[Any, None]:
         """Run a call in a thread; yield its events, then its result.
 
@@ -329,14 +333,14 @@ def _check_no_listeners(query: Query) -> None:
 
 
 @dataclass(slots=True)
-class _Lane:
+class _ConcurrencyLimit:
     """Places for calls of one kind, and the threads that they run in."""
 
     places: FairPlaces
     threads: ThreadPoolExecutor
 
     @classmethod
-    def create(cls, places: int, threads: int = 0) -> _Lane:
+    def create(cls, places: int, threads: int = 0) -> _ConcurrencyLimit:
         executor = ThreadPoolExecutor(threads or _THREADS_PER_PLACE * places, thread_name_prefix="kumihimo")
         return cls(FairPlaces(places), executor)
 

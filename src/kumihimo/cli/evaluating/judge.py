@@ -225,7 +225,7 @@ def _show_bias(bias: BiasReport) -> None:
     """Print the bias checks, one table or sentence each."""
     head = ("criterion", "flips %", "first wins %", "ties %", "invalid %", "failed %")
     shares = ((row.flips, row.first, row.ties, row.invalid, row.failed) for row in bias.orders)
-    percents = ([printing.format_number(share.percent, 1) for share in row] for row in shares)
+    percents = ([printing.format_decimals(share.percent, 1) for share in row] for row in shares)
     _show_table([(row.criterion, *cells) for row, cells in zip(bias.orders, percents, strict=True)], head=head, texts=1)
     rates = [(row.system, row.criterion, *_format_rate(row.rate)) for row in bias.same]
     _show_table(rates, head=("against itself", "criterion", "wins %", "95 %", "questions"), texts=2)
@@ -242,7 +242,7 @@ def _show_bias(bias: BiasReport) -> None:
             )
     for each in bias.agreement:
         kappa = each.why if each.kappa is None else f"kappa {each.kappa:.2f}"
-        share = printing.format_number(each.alike.percent, 1)
+        share = printing.format_decimals(each.alike.percent, 1)
         printing.print_message(f"The second judge agrees by {each.criterion}: {share} % of {each.alike.of:,}, {kappa}.")
     for alarm in bias.alarms:
         printing.print_message(f"Alarm: {alarm}.")
@@ -259,7 +259,7 @@ def _show_table(rows: Sequence[Sequence[str]], *, head: Sequence[str], texts: in
 
 
 def _format_lengths(row: LengthAdjustedRate) -> tuple[str, ...]:
-    raw, matched, adjusted = (printing.format_number(rate.value, 1) for rate in (row.raw, row.matched, row.adjusted))
+    raw, matched, adjusted = (printing.format_decimals(rate.value, 1) for rate in (row.raw, row.matched, row.adjusted))
     tokens = (f"{row.tokens_a:,.0f}", f"{row.tokens_b:,.0f}")
     return row.criterion, row.a, row.b, *tokens, raw, matched, f"{row.matched.n:,}", adjusted
 

@@ -233,7 +233,7 @@ def _missing_values(scores: Sequence[Score]) -> Iterator[str]:
 
 
 def _mean_row(mean: run_scores.ScoreMean) -> tuple[str, ...]:
-    value, low, high, spread = (printing.format_number(x, 3) for x in (mean.value, mean.low, mean.high, mean.spread))
+    value, low, high, spread = (printing.format_decimals(x, 3) for x in (mean.value, mean.low, mean.high, mean.spread))
     return mean.measure, mean.system, value, f"{low}–{high}" if mean.n else "", f"{mean.n:,}/{mean.of:,}", spread
 
 
@@ -332,5 +332,5 @@ def _show_claims(summaries: Mapping[str, Mapping[str, Any]]) -> None:
 
 def _format_numbers(summary: Mapping[str, Any], measures: Sequence[str], checks: Sequence[str]) -> list[str]:
     rates = [summary["fabrication"].get(name) for name in checks]
-    means = [printing.format_number(summary["means"][name], 2) for name in measures]
+    means = [printing.format_decimals(summary["means"][name], 2) for name in measures]
     return means + [f"{100 * r.value:.1f} % of {r.n:,}" if r and r.value is not None else "–" for r in rates]

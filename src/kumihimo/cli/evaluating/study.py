@@ -27,7 +27,7 @@ from kumihimo.evaluate.systems import STUDIES, StudyDesign, System, select_syste
 
 def plan(
     study: shared.StudyOption,
-    session: options.Session,
+    session: options.IndexSession,
     methods: shared.SystemNames = "",
     stages: Annotated[
         str, Option(help="Stages: questions, run, judge, claims, score. Default: all.", metavar="NAMES")

@@ -192,7 +192,7 @@ _FINAL_PUNCTUATION = " .。．!！?？;；、,"
 
 
 @dataclass(frozen=True, slots=True)
-class Selected:
+class Selection:
     """The reply of the selection stage."""
 
     reasoning: str
@@ -211,7 +211,7 @@ class Read:
 
 # name, prompt, reply form, sentences after, rejecting verdict and its outcome, verdict that changes the sentence
 _FILTERS = (
-    ("selection", SELECTION, Selected, _SENTENCES_AFTER, "none", "not selected", "part"),
+    ("selection", SELECTION, Selection, _SENTENCES_AFTER, "none", "not selected", "part"),
     ("disambiguation", DISAMBIGUATION, Read, 0, "unresolvable", "ambiguous", "resolved"),
 )
 

@@ -16,7 +16,7 @@ Judgements = Sequence[tuple[int, str]]  # per criterion: winner by position, 1 o
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class Comparison:
     """A GraphRAG judgement (appendix F.1); winner 0 is a tie."""
 
     winner: Literal[1, 2, 0]
@@ -28,7 +28,7 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ReasonedChoice:
     """A judgement with the reasoning before the choice."""
 
     reasoning: str
@@ -171,14 +171,16 @@ def _prompt_path(name: str) -> Path:
     return Path(__file__).with_name(f"judge_{name}.md")
 
 
-DEBIASED = JudgeProtocol("debiased", GRAPHRAG_CRITERIA, "both", 3, _prompt_path("debiased"), strip="all", schema=Chosen)
+DEBIASED = JudgeProtocol(
+    "debiased", GRAPHRAG_CRITERIA, "both", 3, _prompt_path("debiased"), strip="all", schema=ReasonedChoice
+)
 GRAPHRAG = JudgeProtocol(
     "graphrag",
     GRAPHRAG_CRITERIA,
     "fixed",  # the paper does not say
     5,
     _prompt_path("graphrag"),
-    schema=Compared,
+    schema=Comparison,
 )
 LIGHTRAG = JudgeProtocol(
     "lightrag", LIGHTRAG_CRITERIA, "both", 1, _prompt_path("lightrag"), one_call=True, schema=Bests

@@ -134,7 +134,7 @@ STATEMENTS_PROMPT = Path(__file__).with_name("scoring_statements.md")
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class StatementList:
     """The statements of a text; each can be checked alone."""
 
     statements: list[str]
@@ -147,7 +147,7 @@ def split_statements(tools: Tools, question: str, text: str) -> list[str]:
     """
     if not text.strip():
         return []
-    statements = tools.ask(STATEMENTS_PROMPT, Taken, question=question, text=text).statements
+    statements = tools.ask(STATEMENTS_PROMPT, StatementList, question=question, text=text).statements
     return list(dict.fromkeys(statement.strip() for statement in statements if statement.strip()))
 
 

@@ -103,7 +103,7 @@ def token_overlap_f1(one: list[str], other: list[str]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Needed:
+class NeededItems:
     """The numbers of the needed sentences."""
 
     numbers: list[int]
@@ -199,7 +199,7 @@ def context_relevance_sentences(case: Case, tools: Tools) -> ScoreResult:
     if not sentences:
         return ScoreResult(None, _NO_EVIDENCE if not case.contexts else "the evidence has no sentences")
     items = cases.render_numbered_list(sentences)
-    numbers = sorted(set(tools.ask(NEEDED_PROMPT, Needed, question=case.question.text, items=items).numbers))
+    numbers = sorted(set(tools.ask(NEEDED_PROMPT, NeededItems, question=case.question.text, items=items).numbers))
     needed = [sentences[n - 1] for n in numbers if 1 <= n <= len(sentences)]
     unknown = [n for n in numbers if not 1 <= n <= len(sentences)]
     detail = {"sentences": len(sentences), "needed": needed, "beyond": unknown}

@@ -26,7 +26,7 @@ _TIME_WORDS = re.compile(r"(?:in|of|from|the|year|during|since)\b|[年の中份]
 
 
 @dataclass(frozen=True, slots=True)
-class ListedDocument:
+class OverviewDocument:
     """A document of an overview. date: of its content, or empty."""
 
     id: str
@@ -51,8 +51,8 @@ class Overview:
     years: Mapping[str, int]
     first: str
     last: str
-    newest: Sequence[ListedDocument]
-    largest: Sequence[ListedDocument]
+    newest: Sequence[OverviewDocument]
+    largest: Sequence[OverviewDocument]
     topics: Sequence[Topic]
     passages: int
     read: int
@@ -88,13 +88,13 @@ def read_overview(reader: IndexReader, part: str = "") -> Overview | None:
     sizes: Counter[str] = Counter()
     for id, start, end in chunks.columns("id", "start", "end") if chunks is not None else ():
         sizes[id.partition(".")[0]] += end - start
-    counts, documents = _Counts(), list[ListedDocument]()
+    counts, documents = _Counts(), list[OverviewDocument]()
     rows = table.columns("id", "uri", "title", "fields") if table is not None else ()
     for id, uri, title, raw in sorted(rows, key=lambda row: row[1]):
         if here is None or id in here:
             fields = json.loads(raw)
             counts.add(uri, fields)
-            documents.append(ListedDocument(id, uri, title or uri, fields.get("date", "")[:_DAY], sizes[id]))
+            documents.append(OverviewDocument(id, uri, title or uri, fields.get("date", "")[:_DAY], sizes[id]))
     topics, passages, read = find_topics(reader, here)
     dates = sorted(each.date for each in documents if each.date)
     return Overview(

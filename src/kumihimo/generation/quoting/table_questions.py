@@ -29,7 +29,7 @@ _SCALES = re.compile("[百千万萬億亿]|thousand|million", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TableQuestion:
     """What a question asks of a table.
 
     kind: highest, lowest, total, average, count, or rows. measure: its column; empty for a count or for rows. numbers:
@@ -48,7 +48,7 @@ class Reading:
     fit: tuple[float, int]
 
 
-def read_question(question: str, table: Table, title: str) -> Reading | None:
+def read_question(question: str, table: Table, title: str) -> TableQuestion | None:
     """Return what a question asks of a table, or None.
 
     Each word of the question must stand for an operation, a column, a condition or the title, or say nothing.
@@ -116,7 +116,7 @@ class _Reader:
         self.shown: list[str] = []  # the conditions
         self.used: set[str] = set()  # their columns
 
-    def read(self) -> Reading | None:
+    def read(self) -> TableQuestion | None:
         """Return the reading, or None."""
         comparisons = [*_find_comparisons(self.words)]
         before = len(self.words.taken)
@@ -326,7 +326,7 @@ class _Reader:
             words.cut(read_rules("table_questions")["words"][name])
         return not re.search(r"\w", words.rest)
 
-    def _conclude(self, kind: str, scores: Mapping[str, float], taken: int) -> Reading | None:
+    def _conclude(self, kind: str, scores: Mapping[str, float], taken: int) -> TableQuestion | None:
         """Return the reading, if each named column has its role."""
         columns, measure = self.columns, ""
         unused = [name for name in scores if name not in self.used]
@@ -355,7 +355,7 @@ class _Reader:
         numbers = columns.numbers(measure) if measure else Column(())
         fit = (scores.get(measure, 0.0), taken)
         shown = tuple(filter(None, (self.first, measure, *sorted(self.used), *scores)))
-        return Reading(kind, measure, numbers, columns.rows, self.chosen, tuple(self.shown), shown, fit)
+        return TableQuestion(kind, measure, numbers, columns.rows, self.chosen, tuple(self.shown), shown, fit)
 
     def _meant_columns(self) -> list[str]:
         """Return the columns of a superlative: `longest` means length."""

@@ -8,7 +8,7 @@ from kumihimo.core.spans import Span
 from kumihimo.generation.phrases import question_language
 from kumihimo.generation.quoting.drafts import MAX_LONG_CHARS, Draft, say
 from kumihimo.generation.quoting.ranking import IndexReader
-from kumihimo.generation.quoting.table_questions import Reading, asks_to_compute, may_ask_of, read_question
+from kumihimo.generation.quoting.table_questions import TableQuestion, asks_to_compute, may_ask_of, read_question
 from kumihimo.generation.quoting.tables import Row, read_tables
 from kumihimo.generation.quoting.windows import cell_width
 from kumihimo.text.sentences import collapse_spaces, is_table_row
@@ -50,7 +50,7 @@ def _has_rows(text: str) -> bool:
     return any(map(is_table_row, text.splitlines()))
 
 
-def _write_reading(reading: Reading, uri: str, text: str, language: str) -> Draft | None:
+def _write_reading(reading: TableQuestion, uri: str, text: str, language: str) -> Draft | None:
     """Return the result over rows, or None if they are too few.
 
     If the numbers of the column are in doubt, the draft says so and gives no result.

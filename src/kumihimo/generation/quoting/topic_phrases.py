@@ -30,7 +30,7 @@ _Use = tuple[int, str, bool]  # the number of the text, the form, and whether it
 
 
 @dataclass(slots=True)
-class Phrase:
+class TopicPhrase:
     """A phrase with the texts that have it, by number, and its forms."""
 
     key: tuple[str, ...]
@@ -49,7 +49,7 @@ class Phrase:
         return re.compile(rf"\b(?:{forms})\b", re.IGNORECASE)
 
 
-def collect_phrases(texts: Sequence[str], left_out: Iterable[str] = ()) -> list[Phrase]:
+def collect_phrases(texts: Sequence[str], left_out: Iterable[str] = ()) -> list[TopicPhrase]:
     """Return the phrases that occur in two texts or more.
 
     left_out: names that are no topics. Speakers' labels are none either.
@@ -66,7 +66,7 @@ def collect_phrases(texts: Sequence[str], left_out: Iterable[str] = ()) -> list[
     phrases = {key: _count_uses(key, each) for key, each in uses.items() if each[0][0] != each[-1][0]}
     most = max(_COMMON_SHARE * len(texts), 6)
 
-    def names_something(phrase: Phrase) -> bool:
+    def names_something(phrase: TopicPhrase) -> bool:
         if not single.isdisjoint(phrase.key) or not _is_nominal(phrase):
             return False
         if len(phrase.key) == 1:
@@ -76,12 +76,12 @@ def collect_phrases(texts: Sequence[str], left_out: Iterable[str] = ()) -> list[
     return _drop_parts(list(filter(names_something, phrases.values())))
 
 
-def _count_uses(key: tuple[str, ...], uses: Sequence[_Use]) -> Phrase:
+def _count_uses(key: tuple[str, ...], uses: Sequence[_Use]) -> TopicPhrase:
     texts, forms, noun_uses = zip(*uses, strict=True)
-    return Phrase(key, Counter(texts), Counter(forms), sum(noun_uses))
+    return TopicPhrase(key, Counter(texts), Counter(forms), sum(noun_uses))
 
 
-def names_topic(phrase: Phrase) -> bool:
+def names_topic(phrase: TopicPhrase) -> bool:
     """Return whether a phrase alone says what documents are about.
 
     It has several words, or is a name with capitals.
@@ -89,7 +89,7 @@ def names_topic(phrase: Phrase) -> bool:
     return len(phrase.key) > 1 or all(form[:1].isupper() for form in phrase.forms)
 
 
-def _is_nominal(phrase: Phrase) -> bool:
+def _is_nominal(phrase: TopicPhrase) -> bool:
     return phrase.noun_uses >= _NOUN_SHARE * phrase.texts.total() * (1.5 if len(phrase.key) == 1 else 1)
 
 
@@ -143,7 +143,7 @@ def _phrases_of_run(
             yield stems, " ".join(forms), after_determiner and end == len(words)
 
 
-def _drop_parts(phrases: Sequence[Phrase]) -> list[Phrase]:
+def _drop_parts(phrases: Sequence[TopicPhrase]) -> list[TopicPhrase]:
     """Return the phrases, without parts of longer ones."""
     inside: dict[tuple[str, ...], int] = defaultdict(int)
     for phrase in phrases:
@@ -155,7 +155,7 @@ def _drop_parts(phrases: Sequence[Phrase]) -> list[Phrase]:
     return [phrase for phrase in phrases if inside[phrase.key] < 0.6 * phrase.texts.total()]
 
 
-def weigh_phrase(phrase: Phrase, here: Set[int], document_of: Sequence[str]) -> float:
+def weigh_phrase(phrase: TopicPhrase, here: Set[int], document_of: Sequence[str]) -> float:
     """Return how well a phrase names a topic of these texts.
 
     It counts in how many documents of them it is; if they are a part of the corpus, also how much more frequent it is

@@ -9,7 +9,7 @@ from kumihimo.core.spans import Span
 from kumihimo.generation.quoting.drafts import cut_span
 from kumihimo.generation.quoting.passages import read_passages
 from kumihimo.generation.quoting.ranking import IndexReader
-from kumihimo.generation.quoting.topic_phrases import Phrase, collect_phrases, names_topic, weigh_phrase
+from kumihimo.generation.quoting.topic_phrases import TopicPhrase, collect_phrases, names_topic, weigh_phrase
 from kumihimo.text.sentences import LIST_ITEM, ends_sentence, split_blocks, split_sentences
 
 _MAX_TOPICS = 7
@@ -63,12 +63,12 @@ def _person_names(chunks: Iterable[str], reader: IndexReader) -> Iterator[str]:
         yield from chain.from_iterable(e.forms for e in entities.get_many(named).values() if e.type == "person")
 
 
-def _choose_phrases(phrases: Sequence[Phrase], here: Set[int], document_of: Sequence[str]) -> list[Phrase]:
+def _choose_phrases(phrases: Sequence[TopicPhrase], here: Set[int], document_of: Sequence[str]) -> list[TopicPhrase]:
     """Return phrases that share no word and few texts, the best first."""
     weights = {phrase.key: weigh_phrase(phrase, here, document_of) for phrase in phrases}
     usable = [phrase for phrase in phrases if weights[phrase.key] > 0]
     usable.sort(key=lambda phrase: (-weights[phrase.key], phrase.key))
-    chosen: list[Phrase] = []
+    chosen: list[TopicPhrase] = []
     covered: set[int] = set()  # of the texts
     for phrase in usable[:_MAX_COMPARED]:
         texts = here & phrase.texts.keys()
@@ -83,7 +83,7 @@ def _plain(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
 
 
-def _read_sentences(chunk: Span, phrase: Phrase) -> Iterator[Span]:
+def _read_sentences(chunk: Span, phrase: TopicPhrase) -> Iterator[Span]:
     """Yield readable sentences with the phrase."""
     forms = phrase.pattern()
     for block in split_blocks(chunk.text):

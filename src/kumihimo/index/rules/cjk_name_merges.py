@@ -7,8 +7,8 @@ from kumihimo.index.name_records import PERSON_TYPES
 from kumihimo.index.rules.name_forms import NAME_WORDS, NameForm
 from kumihimo.index.rules.ner_cjk import is_chinese
 from kumihimo.index.rules.ner_words import alternatives
+from kumihimo.text.similarity import is_cjk
 
-_CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 _HONORIFIC = re.compile(
     "(.+?)(さん|ちゃん|くん|君|様|殿|氏|先生|博士|教授|准教授|名誉教授|女士|小姐|太太|夫人|老师|老師)$"
 )
@@ -19,11 +19,6 @@ _PLACE_KIND = re.compile("(?:[都県縣市町村州省]|地[方区區])$")
 _KINDS_OF_ONE_NAME = frozenset("都県縣州省")  # `東京` and `東京都` may be two things
 _TITLES = alternatives("japanese_person_titles")
 _MAX_GIVEN = 3  # ideographs of a given name
-
-
-def is_cjk(name: str) -> bool:
-    """Return whether a name has Japanese or Chinese characters."""
-    return bool(_CJK.search(name))
 
 
 def find_merges(forms: Collection[NameForm], read_text: Callable[[], str]) -> Iterator[tuple[str, str, str]]:

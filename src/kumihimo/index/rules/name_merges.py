@@ -11,6 +11,7 @@ from kumihimo.index.rules import cjk_name_merges
 from kumihimo.index.rules.name_forms import NAME_WORDS, NameForm, collect_forms, is_fuller
 from kumihimo.index.rules.ner_words import WORDS
 from kumihimo.text.name_keys import name_key
+from kumihimo.text.similarity import is_cjk
 
 MergeTriple = tuple[str, str, str]  # form, name, rule
 
@@ -107,7 +108,7 @@ class _DocumentNames:
     @cached_property
     def spaced(self) -> list[NameForm]:
         """Return the names in scripts with spaces."""
-        return [form for form in self.forms.values() if not cjk_name_merges.is_cjk(form.form)]
+        return [form for form in self.forms.values() if not is_cjk(form.form)]
 
     @cached_property
     def full_names(self) -> dict[tuple[str, ...], NameForm]:

@@ -15,7 +15,7 @@ from kumihimo.llm.budget import Caps
 from kumihimo.server.access import BUILD_DETAILS, Access, Allowed
 from kumihimo.server.api.parameters import STRICT, Body, Name, PathText
 from kumihimo.server.builds import BuildJob
-from kumihimo.server.problems import found
+from kumihimo.server.problems import require_row
 from kumihimo.server.responses import ServerEvent, event_response, json_response, parse_last_event_id
 from kumihimo.server.uploads import allowed_path
 
@@ -113,7 +113,7 @@ def visible_jobs(access: Access) -> list[BuildJob]:
 
 def find_job(access: Access, id: str) -> BuildJob:
     """Return a build that the sender may see, or raise NotFound."""
-    return found(next((job for job in visible_jobs(access) if job.id == id), None), "build", id)
+    return require_row(next((job for job in visible_jobs(access) if job.id == id), None), "build", id)
 
 
 def build_json(access: Access, job: BuildJob) -> Json:

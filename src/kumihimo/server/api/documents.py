@@ -20,7 +20,7 @@ from kumihimo.server.access import WHOLE_FILE, Access, Allowed, read_route
 from kumihimo.server.api.builds import build_json, visible_jobs
 from kumihimo.server.api.parameters import STRICT, Body, Cursor, FilterQuery, Limit, PathText, RowId, SearchText, Table
 from kumihimo.server.builds import BuildJob
-from kumihimo.server.problems import NotFound, found
+from kumihimo.server.problems import NotFound, require_row
 from kumihimo.server.responses import json_response
 from kumihimo.server.uploads import INCOMING, Form, allowed_path, receive_form
 
@@ -178,9 +178,9 @@ async def add_path(request: Request, access: Allowed, body: Body[AddedPath]) -> 
 def get_document(snapshot: Snapshot, id: RowId) -> Json:
     """Return a document without its text."""
     listing = DocumentList(snapshot)
-    document = found(listing.find(id), "document", id)
+    document = require_row(listing.find(id), "document", id)
     chunks = snapshot.table("chunks").child_values([id], "id")[id] if snapshot.db.has("chunks") else []
-    text = found(listing.read_text(id, 0, 0), "document", id)
+    text = require_row(listing.read_text(id, 0, 0), "document", id)
     return {**plain(document), "characters": text.characters, "chunks": len(chunks)}
 
 
@@ -196,7 +196,7 @@ def get_text(
     It is plain text, as the reader has extracted it. At most 100,000 characters come at once.
     """
     last = start + _MAX_TEXT if end is None else min(end, start + _MAX_TEXT)
-    text = found(DocumentList(snapshot).read_text(id, start, last), "document", id)
+    text = require_row(DocumentList(snapshot).read_text(id, start, last), "document", id)
     return {**plain(text), "places": [{"start": start, "name": name} for start, name in text.places]}
 
 
@@ -248,7 +248,7 @@ def _find_failed(access: Access, snapshot: Snapshot, id: str) -> tuple[FailedFil
     """
     unread = _unread_uploads(access, snapshot)
     failed, _ = _list_failed(access, DocumentList(snapshot), unread)
-    file = found(next((each for each in failed if each.id == id), None), "document", id)
+    file = require_row(next((each for each in failed if each.id == id), None), "document", id)
     if not file.is_upload:
         raise SettingsError(f"{file.uri} was not uploaded: delete the file where it is, then start a build")
     names = {uri or name: name for uri, name in unread}
@@ -270,7 +270,7 @@ def trace(
     """
     if table not in snapshot.record_types or not snapshot.db.has(table):
         raise NotFound(f"no table {table!r} here: a piece of evidence has `table` and `id`")
-    row = found(snapshot.table(table).get(id), "row", id)
+    row = require_row(snapshot.table(table).get(id), "row", id)
     spans = list(islice(snapshot.trace((table, id)), limit + 1))
     pages = [{**span.to_dict(), "page": surround(snapshot, span, around)} for span in spans[:limit]]
     return {"table": table, "id": id, "text": row.text, "spans": pages, "more": len(spans) > limit}

@@ -14,7 +14,7 @@ from kumihimo.app.browse.graph_path import find_path
 from kumihimo.core.records import Entity, Relation
 from kumihimo.server.access import read_route
 from kumihimo.server.api.parameters import Cursor, Limit, RowId, SearchText
-from kumihimo.server.problems import found
+from kumihimo.server.problems import require_row
 
 router = APIRouter(tags=["graph"])
 reports_router = APIRouter(tags=["reports"])
@@ -39,7 +39,7 @@ class TreePart(BaseModel):
         """Return these communities, largest first."""
         tree = browse.browse_communities(snapshot)
         if self.parent:
-            found(tree.level.get(self.parent), "community", self.parent)
+            require_row(tree.level.get(self.parent), "community", self.parent)
             return tree.sorted_children(self.parent)
         return tree.roots() if self.level is None else tree.at_level(self.level)
 
@@ -135,7 +135,7 @@ def _graph_json(entities: Iterable[Entity], relations: Iterable[Relation]) -> va
 
 
 def _find(snapshot: Snapshot, id: str) -> Entity:
-    return found(browse.find_entity(snapshot, id), "entity", id)
+    return require_row(browse.find_entity(snapshot, id), "entity", id)
 
 
 @read_route(reports_router, "/communities", "reports")
@@ -154,7 +154,7 @@ def get_community(snapshot: Snapshot, id: RowId) -> values.Json:
     `above` has the communities that it is part of, `parts` its own; a leaf has `members`, its entities.
     """
     tree = browse.browse_communities(snapshot)
-    found(tree.level.get(id), "community", id)
+    require_row(tree.level.get(id), "community", id)
     entities = table_or_empty(snapshot, "entities")
     members = entities.get_many(islice(tree.members[id], _MAX_MEMBERS)).values()
     return {
@@ -178,7 +178,7 @@ def list_reports(snapshot: Snapshot, part: AskedPart) -> values.Json:
 @read_route(reports_router, "/reports/{id}", "reports")
 def get_report(snapshot: Snapshot, id: RowId) -> values.Json:
     """Return a report with its findings and their sources."""
-    report = found(table_or_empty(snapshot, "reports").get(id), "report", id)
+    report = require_row(table_or_empty(snapshot, "reports").get(id), "report", id)
     return values.report_json(snapshot, browse.browse_communities(snapshot), report, most_passages=_MAX_PASSAGES)
 
 

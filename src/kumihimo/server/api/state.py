@@ -17,7 +17,7 @@ from kumihimo.app.opened.catalogue import WIDE_QUESTION, missing_tables
 from kumihimo.app.upkeep.status import read_status
 from kumihimo.server.access import BUILD_PLAN, FACTS, SPENT, Access, Allowed, read_route
 from kumihimo.server.api.parameters import Body, Name, PathText, Question, QuestionBody
-from kumihimo.server.problems import found
+from kumihimo.server.problems import require_row
 from kumihimo.server.responses import JsonResponse, json_response, write_json
 from kumihimo.server.uploads import allowed_path
 
@@ -67,7 +67,7 @@ def describe_methods(snapshot: Snapshot) -> list[Json]:
 @read_route(router, "/overview")
 def get_overview(snapshot: Snapshot, part: Part = "") -> Json:
     """Return what the documents are: kinds, languages, dates, sizes, and their topics."""
-    return overview_json(snapshot, found(browse_overview(snapshot, part.strip()), "folder or year", part))
+    return overview_json(snapshot, require_row(browse_overview(snapshot, part.strip()), "folder or year", part))
 
 
 @router.post("/plan")

@@ -25,7 +25,7 @@ from kumihimo.server.pages.context import AllowedPage, read_or
 from kumihimo.server.pages.errors import PageRoute
 from kumihimo.server.pages.rendering import render
 from kumihimo.server.pages.status import list_jobs
-from kumihimo.server.problems import found
+from kumihimo.server.problems import require_row
 from kumihimo.server.sessions import check_csrf
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -41,7 +41,7 @@ async def show_overview(page: AllowedPage, part: str = "") -> HTMLResponse:
     """Send the overview of all documents, or of a folder or year."""
 
     def read(snapshot: Snapshot) -> dict[str, Any]:
-        overview = found(browse_overview(snapshot, part.strip()), "folder or year", part)
+        overview = require_row(browse_overview(snapshot, part.strip()), "folder or year", part)
         return {"overview": overview_json(snapshot, overview), "reports": len(table_or_empty(snapshot, "reports"))}
 
     values = await read_or(page, {"overview": None, "reports": 0}, read)
@@ -113,8 +113,8 @@ async def show_document(page: AllowedPage, id: str, start: int = 0, end: int = 0
 
     def read(snapshot: Snapshot) -> dict[str, Any]:
         documents = DocumentList(snapshot)
-        document = found(documents.find(id), "document", id)
-        part = found(documents.read_text(id, *choose_window(start, end, at)), "document", id)
+        document = require_row(documents.find(id), "document", id)
+        part = require_row(documents.read_text(id, *choose_window(start, end, at)), "document", id)
         places = snapshot.table(ROOT)[id].places[:_MAX_PLACES]
         named = [(offset, page.translate(name)) for offset, name in places if name]
         paragraphs = list(split_paragraphs(part, start, end))

@@ -19,7 +19,7 @@ from kumihimo.server.pages.context import AllowedPage, read_or
 from kumihimo.server.pages.errors import PageRoute
 from kumihimo.server.pages.markdown import markdown_blocks, marked_pieces, plain_text
 from kumihimo.server.pages.rendering import render
-from kumihimo.server.problems import found
+from kumihimo.server.problems import require_row
 from kumihimo.text.name_keys import name_key
 from kumihimo.text.tokens import mark_matches, subject_terms
 
@@ -50,7 +50,14 @@ class GraphQuery(BaseModel):
 @router.get("/graph")
 async def show_graph(page: AllowedPage, query: Annotated[GraphQuery, Query()]) -> HTMLResponse:
     """Send the graph: a search, an entity, or a path."""
-    empty: dict[str, Any] = {"found": browse.Page(()), "shown": None, "path": None, "end": None, "total": 0, "other": 0}
+    empty: dict[str, Any] = {
+        "found": browse.ListPage(()),
+        "shown": None,
+        "path": None,
+        "end": None,
+        "total": 0,
+        "other": 0,
+    }
     values = await read_or(page, empty, lambda snapshot: {**empty, **_read(snapshot, query)}, "entities")
     return await render(page, "graph.html", query=query, **values)
 
@@ -61,7 +68,7 @@ def _read(snapshot: Snapshot, query: GraphQuery) -> dict[str, Any]:
         return {}
     if not query.entity:
         return {"found": _find(snapshot, query), **browse.count_listed(snapshot)}
-    entity = found(browse.find_entity(snapshot, query.entity), "entity", query.entity)
+    entity = require_row(browse.find_entity(snapshot, query.entity), "entity", query.entity)
     end = browse.find_entity(snapshot, query.to) if query.to else None
     path = _show_path(find_path(snapshot, entity, end)) if end else None
     return {
@@ -72,12 +79,12 @@ def _read(snapshot: Snapshot, query: GraphQuery) -> dict[str, Any]:
     }
 
 
-def _find(snapshot: Snapshot, query: GraphQuery) -> browse.Page[Entity]:
+def _find(snapshot: Snapshot, query: GraphQuery) -> browse.ListPage[Entity]:
     """Return entities by name; by their descriptions if no name matches."""
     page = browse.list_entities(snapshot, query.q, after=query.after, limit=_MAX_FOUND)
     if page.items or not query.q or query.after:
         return page
-    return browse.Page(tuple(browse.search_entities(snapshot, query.q, _MAX_FOUND)))
+    return browse.ListPage(tuple(browse.search_entities(snapshot, query.q, _MAX_FOUND)))
 
 
 def _show_entity(snapshot: Snapshot, entity: Entity, query: GraphQuery) -> Json:
@@ -145,7 +152,7 @@ async def show_one_report(page: AllowedPage, id: str) -> HTMLResponse:
 
     def read(snapshot: Snapshot) -> tuple[Json, list[Json]]:
         tree, reports = browse.browse_communities(snapshot), table_or_empty(snapshot, "reports")
-        report: Report = found(reports.get(id) if id in tree.level else None, "report", id)
+        report: Report = require_row(reports.get(id) if id in tree.level else None, "report", id)
         shown = report_json(snapshot, tree, report, most_passages=_MAX_COUNTED)
         shown["summary_blocks"] = markdown_blocks(shown["summary"])
         for finding in shown["findings"]:
@@ -181,7 +188,7 @@ async def show_sources(page: AllowedPage, table: str, id: str) -> Response:
 
     def read(snapshot: Snapshot) -> tuple[str, str, list[Json]]:
         known = table in snapshot.record_types
-        row: Record = found(table_or_empty(snapshot, table).get(id) if known else None, "row", id)
+        row: Record = require_row(table_or_empty(snapshot, table).get(id) if known else None, "row", id)
         spans = [span.to_dict() for span in islice(snapshot.trace((table, id)), _MAX_PLACES)]
         return display_name(snapshot, (table, id)), row.text, spans
 

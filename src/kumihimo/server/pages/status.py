@@ -25,7 +25,7 @@ _MAX_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class ScopeUsage:
     """What a step, a method or a role has asked of a model."""
 
     scope: str
@@ -69,13 +69,13 @@ def _model_name(model: Any) -> str:
     return str(model.fingerprint).partition(" ")[0] if model else ""
 
 
-def _group_usage(kumi: Kumihimo) -> list[Spent]:
+def _group_usage(kumi: Kumihimo) -> list[ScopeUsage]:
     """Return the usage by scope and model, most tokens first."""
     rows: dict[tuple[str, str], dict[str, Usage]] = {}
     for entry in kumi.spent():
         row = rows.setdefault((entry.scope, entry.model), {"spent": Usage(), "saved": Usage()})
         row[entry.kind] += entry.usage
-    spent = [Spent(scope, model, row["spent"], row["saved"]) for (scope, model), row in rows.items()]
+    spent = [ScopeUsage(scope, model, row["spent"], row["saved"]) for (scope, model), row in rows.items()]
     return sorted(spent, key=lambda row: (-row.usage.tokens, -row.saved.tokens, row.scope, row.model))
 
 

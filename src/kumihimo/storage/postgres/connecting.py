@@ -29,7 +29,7 @@ def connect(place: "IndexPlace") -> "Connection[Any]":
 
 
 def use_schema(connection: "Connection[Any]", schema: str) -> None:
-    """Make a schema the one that statements mean."""
+    """Use a schema for table names without one."""
     connection.execute(f'SET search_path TO "{schema}", public')
 
 

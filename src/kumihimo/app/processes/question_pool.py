@@ -1,4 +1,4 @@
-"""questions that need no model -> processes that answer them: the worker room."""
+"""questions that need no model -> processes that answer them."""
 
 from threading import Condition
 from typing import Any, Literal
@@ -31,7 +31,7 @@ def needs_no_model(index: OpenIndex, query: Query, *, is_answer: bool) -> bool:
     return "vector_search" not in signature.ports or models.paid_embedder is None
 
 
-class QuestionRoom:
+class QuestionPool:
     """Processes that answer questions about one index, each one at a time.
 
     Each starts with the first question for which the others have no time, and one more if a caller without one asks

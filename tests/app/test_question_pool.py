@@ -16,8 +16,8 @@ from kumihimo import Answer, AsyncKumihimo, Context, Kumihimo, ProgressEvent
 from kumihimo.app.ask.query import Query
 from kumihimo.app.processes import question_process
 from kumihimo.app.processes.async_facade import QuestionEvent
+from kumihimo.app.processes.question_pool import QuestionPool, needs_no_model
 from kumihimo.app.processes.question_process import answer_question, pack, unpack
-from kumihimo.app.processes.question_room import QuestionRoom, needs_no_model
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import Cancelled, ItemFailed, SettingsError
 from kumihimo.text.translation import choose_language
@@ -35,10 +35,10 @@ def kumi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kumihimo]:
 
 
 @pytest.fixture(scope="module")
-def room(kumi: Kumihimo) -> Iterator[QuestionRoom]:
+def room(kumi: Kumihimo) -> Iterator[QuestionPool]:
     address = kumi.opened.address
     assert address
-    room = QuestionRoom(address, 2)
+    room = QuestionPool(address, 2)
     yield room
     room.close()
 
@@ -47,7 +47,7 @@ def has_ended(process: Worker) -> bool:
     return process._process is not None and process._process.poll() is not None
 
 
-def ask(room: QuestionRoom, question: str, method: str = "", **options: Any) -> Any:
+def ask(room: QuestionPool, question: str, method: str = "", **options: Any) -> Any:
     return room.run("answer", Query.of(question, method, **options))
 
 
@@ -55,7 +55,7 @@ FREE_METHODS = [name for name in BUILT if name not in ("wide", "hyde", "rq", "dr
 
 
 @pytest.mark.parametrize("method", FREE_METHODS)
-def test_the_answers_are_those_of_the_facade(method: str, kumi: Kumihimo, room: QuestionRoom) -> None:
+def test_the_answers_are_those_of_the_facade(method: str, kumi: Kumihimo, room: QuestionPool) -> None:
     for question in QUESTIONS[:2]:
         answer, expected = ask(room, question, method), kumi.ask(question, method)
         assert answer.context == expected.context
@@ -63,7 +63,7 @@ def test_the_answers_are_those_of_the_facade(method: str, kumi: Kumihimo, room: 
         assert room.run("search", Query.of(question, method)) == kumi.retrieve(question, method)
 
 
-def test_options_and_earlier_answers_are_sent_too(kumi: Kumihimo, room: QuestionRoom) -> None:
+def test_options_and_earlier_answers_are_sent_too(kumi: Kumihimo, room: QuestionPool) -> None:
     first = kumi.ask("What did Mr Kerrow promise about the first stone?")
     options: dict[str, Any] = {"history": (first,), "filter": 'file contains "court"'}
     assert ask(room, "And did he keep it?", **options).text == kumi.ask("And did he keep it?", **options).text
@@ -71,7 +71,7 @@ def test_options_and_earlier_answers_are_sent_too(kumi: Kumihimo, room: Question
         ask(room, "?", "bm25", k="x")
 
 
-def test_reasons_are_in_the_language_of_the_caller(kumi: Kumihimo, room: QuestionRoom) -> None:
+def test_reasons_are_in_the_language_of_the_caller(kumi: Kumihimo, room: QuestionPool) -> None:
     query = Query.of("Who drew the tide gates?", "bm25", explain=True)
     english = room.run("search", query)
     context = copy_context()
@@ -147,7 +147,7 @@ def test_a_killed_process_fails_its_question_and_another_takes_its_place(
 ) -> None:
     address = kumi.opened.address
     assert address
-    room = QuestionRoom(address, 1)
+    room = QuestionPool(address, 1)
     ask(room, QUESTIONS[0], "bm25")
     (pid,), process = room.pids, room._processes[0]
     ask_process = process.ask
@@ -171,7 +171,7 @@ def test_a_killed_process_fails_its_question_and_another_takes_its_place(
 def test_a_cancelled_question_ends_with_its_process(kumi: Kumihimo) -> None:
     address = kumi.opened.address
     assert address
-    room, token = QuestionRoom(address, 1), CancelToken()
+    room, token = QuestionPool(address, 1), CancelToken()
     ask(room, QUESTIONS[0], "bm25")
     (pid,) = room.pids
     os.kill(pid, signal.SIGSTOP)
@@ -189,7 +189,7 @@ def test_a_cancelled_question_ends_with_its_process(kumi: Kumihimo) -> None:
     room.close()
 
 
-def test_a_question_that_waits_for_a_process_can_be_cancelled(room: QuestionRoom) -> None:
+def test_a_question_that_waits_for_a_process_can_be_cancelled(room: QuestionPool) -> None:
     token = CancelToken()
     busy = [room._borrow("", CancelToken()) for _ in range(2)]
     canceller = Thread(target=token.cancel)
@@ -201,7 +201,7 @@ def test_a_question_that_waits_for_a_process_can_be_cancelled(room: QuestionRoom
         room._give_back("", process)
 
 
-def test_the_questions_of_one_caller_leave_a_process_for_another(kumi: Kumihimo, room: QuestionRoom) -> None:
+def test_the_questions_of_one_caller_leave_a_process_for_another(kumi: Kumihimo, room: QuestionPool) -> None:
     busy = [room._borrow("many", CancelToken()) for _ in range(2)]
     answer = room.run("answer", Query.of(QUESTIONS[0], "bm25"), "one")
     assert answer.citations == kumi.ask(QUESTIONS[0], "bm25").citations
@@ -212,7 +212,7 @@ def test_the_questions_of_one_caller_leave_a_process_for_another(kumi: Kumihimo,
 def test_a_closed_room_answers_nothing(kumi: Kumihimo) -> None:
     address = kumi.opened.address
     assert address
-    room = QuestionRoom(address, 1)
+    room = QuestionPool(address, 1)
     assert room.pids == [], "a process starts with its first question"
     ask(room, QUESTIONS[0], "bm25")
     process = room._borrow("", CancelToken())
