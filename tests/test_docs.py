@@ -268,6 +268,52 @@ def test_links_lead_somewhere(path: Path) -> None:
         assert target.startswith("http") or not anchor or anchor in anchors(there), target
 
 
+def test_every_page_is_reachable_from_the_first_one() -> None:
+    """Links of a table of contents that nobody sees, and those of the changelog, do not count."""
+    reached, waiting = set[Path](), [DOCS / "index.md"]
+    while waiting:
+        path = waiting.pop().resolve()
+        if path not in reached:
+            reached.add(path)
+            links = re.findall(r"\]\(([^)#]+\.md)", path.read_text(encoding="utf-8"))
+            waiting += [path.parent / link for link in links if not link.startswith("http")]
+    pages = [path for path in DOCS.rglob("*.md") if "examples-source" not in path.parts]
+    assert [named(path) for path in pages if path.resolve() not in reached] == []
+
+
+def test_the_layers_are_those_that_are_checked() -> None:
+    contracts = tomllib.loads((HERE / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    checked = [
+        [set(re.findall(r"\w+", row.replace("kumihimo.", ""))) for row in each["layers"]] for each in contracts[:2]
+    ]
+    lists = [block for block in blocks(DOCS / "how-it-works.md", "text") if "facade" in block]
+    shown = [
+        [set(row.partition("  ")[0].replace(".py", "").split(" | ")) for row in each.splitlines()] for each in lists
+    ]
+    assert shown == checked
+
+
+PACKAGE = Path(kumihimo.__file__).parent
+LIVES = [f"The life of a {noun}" for noun in ("document", "model call", "question")]
+
+
+@pytest.mark.parametrize("life", LIVES)
+def test_a_life_names_what_is_in_the_code(life: str) -> None:
+    """Each name of a paragraph stands in one of the files that the paragraph names."""
+    section = page("how-it-works.md").partition(f"## {life}\n")[2].partition("\n## ")[0]
+    paragraphs = re.findall(r"^\d+\. (.*?)(?=^\d+\. |\Z)", section, re.M | re.S)
+    assert len(paragraphs) > 5
+    for paragraph in paragraphs:
+        names = re.findall(r"`([^`]+)`", paragraph)
+        paths = [PACKAGE / name for name in names if name.endswith((".py", "/"))]
+        files = [file for path in paths for file in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
+        code = "\n".join(file.read_text(encoding="utf-8") for file in files)
+        words = [re.sub(r".*\.|\(\)$", "", name) for name in names if not name.endswith((".py", "/"))]
+        assert [word for word in words if files and not re.search(rf"\b{word}\b", code)] == []
+
+
 @pytest.mark.parametrize("name", draw.pictures())
 def test_pictures_are_of_the_catalogues(name: str) -> None:
     drawn = (draw.FOLDER / name).read_text(encoding="utf-8")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -50,6 +52,24 @@ class Scripted:
     def __call__(self, request: ChatRequest) -> Reply:
         self.requests.append((list(request.messages), request.schema, dict(request.parameters)))
         return self.replies.pop(0)
+
+
+def test_a_call_goes_through_the_parts_that_the_documentation_names(cache: ResponseCache) -> None:
+    """The page shows them in the order in which they call each other."""
+    frames: list[str] = []
+
+    def reply(_: str) -> str:
+        frames.extend(frame.f_code.co_qualname for frame, *_ in inspect.stack())
+        return "ok"
+
+    chat = FakeChat(reply)
+    chat.server = connect_server(vars(OpenAIChat()))  # type: ignore[assignment]
+    create_llm(chat, cache)("sea")
+    page = Path("docs/how-it-works.md").read_text(encoding="utf-8").partition("## The life of a model call")[2]
+    documented = re.findall(r"^\d\. `(\w+)` \(`llm/", page, re.M)[:6]
+    assert documented == ["StructuredLLM", "cached", "connect_model", "retrying", "rate_limited", "budgeted"]
+    called = dict.fromkeys(frame.partition(".")[0] for frame in reversed(frames))
+    assert [name for name in called if name in documented] == documented
 
 
 def scripted(*raw: str) -> Scripted:

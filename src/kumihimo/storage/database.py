@@ -235,7 +235,7 @@ class Database(ABC):
             self._guard(session.end)
 
     def released(self) -> AbstractContextManager[None]:
-        """Hold no transaction inside the context, for the time of an LLM call.
+        """Hold no transaction inside the context, during an LLM call.
 
         The next statement opens it again, and raises IndexChanged if another build has ended meanwhile.
         """

@@ -16,7 +16,7 @@ Judgements = Sequence[tuple[int, str]]  # per criterion: winner by position, 1 o
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ComparisonReply:
     """A GraphRAG judgement (appendix F.1); winner 0 is a tie."""
 
     winner: Literal[1, 2, 0]
@@ -180,7 +180,7 @@ GRAPHRAG = JudgeProtocol(
     "fixed",  # the paper does not say
     5,
     _prompt_path("graphrag"),
-    schema=Comparison,
+    schema=ComparisonReply,
 )
 LIGHTRAG = JudgeProtocol(
     "lightrag", LIGHTRAG_CRITERIA, "both", 1, _prompt_path("lightrag"), one_call=True, schema=Bests
