@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kumihimo.page import write_graph_page
 from kumihimo.server.app import create_app
 from kumihimo.server.workspace import open_workspace
 from tests.server.api.town import BuildHere
@@ -283,6 +284,43 @@ def test_the_graph_is_searched_walked_and_crossed(page: Page) -> None:
     expect(page.locator("#path")).to_contain_text("The server does not answer")
     assert in_view(page, "#path")
     assert in_view(page, "#to")
+
+
+DRAWN = "new Promise(resolve => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(resolve)), 50))"
+
+
+def drag_and_zoom(page: Page, view: str) -> None:
+    """Drag and zoom the drawing; each moves the view, an expression, and opens nothing."""
+    box = page.locator("#canvas").bounding_box()
+    assert box
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    address, before = page.url, page.evaluate(view)
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 60, y + 40, steps=4)
+    expect(page.locator("#canvas")).to_have_class(re.compile("is-moving"))
+    page.mouse.up()
+    page.evaluate(DRAWN)
+    dragged = page.evaluate(view)
+    page.mouse.wheel(0, -600)
+    page.evaluate(DRAWN)
+    assert len({before, dragged, page.evaluate(view)}) == 3
+    assert page.url == address
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_a_graph_is_dragged_and_zoomed(width: int, browser: Browser, site: Site, tmp_path: Path) -> None:
+    with opened(browser, site, width) as page:
+        page.goto("/graph?entity=Nell Attery")
+        expect(page.locator(".node.is-here")).to_be_visible()
+        drag_and_zoom(page, "document.getElementById('scene').getAttribute('transform')")
+    with site.served.kumi.snapshot() as snapshot:
+        write_graph_page(snapshot, tmp_path / "page.html")
+    exported = browser.new_page(viewport={"width": width, "height": 700})
+    exported.goto((tmp_path / "page.html").as_uri())
+    exported.evaluate(DRAWN)
+    drag_and_zoom(exported, "document.getElementById('canvas').toDataURL()")
+    exported.close()
 
 
 def test_an_entity_that_a_link_opens_is_in_sight(browser: Browser, site: Site) -> None:

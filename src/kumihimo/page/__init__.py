@@ -339,6 +339,7 @@ def _claims(snapshot: Snapshot, order: Positions) -> Iterator[list[Any]]:
 
 
 _SHARED_TEMPLATES = Path(__file__).with_name("templates")
+GESTURES = _SHARED_TEMPLATES / "gestures.js"  # a module that the server sends too
 
 
 def render_template(
@@ -358,8 +359,8 @@ def render_template(
     )
 
     def asset(name: str) -> str:
-        """Return the text of a file among the templates."""
-        return loader.get_source(environment, name)[0]
+        """Return the text of a file among the templates; one page needs no exports."""
+        return re.sub("^export ", "", loader.get_source(environment, name)[0], flags=re.M)
 
     def hash_of(name: str) -> str:
         """Return the digest by which a policy allows a script."""

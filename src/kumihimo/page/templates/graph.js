@@ -275,45 +275,9 @@ const searchKey = (event) => {
 // -- pointer and keys on the canvas
 
 const bindPointer = () => {
-  const { canvas } = graph, down = new Map();
-  let far = 0, apart = 0;
-  const place = (event) => [event.offsetX, event.offsetY];
-  const span = () => { const [a, b] = [...down.values()]; return Math.hypot(a[0] - b[0], a[1] - b[1]); };
-  canvas.addEventListener("pointerdown", (event) => {
-    canvas.setPointerCapture(event.pointerId);
-    down.set(event.pointerId, place(event));
-    far = down.size > 1 ? Infinity : 0; // two fingers do not click
-    if (down.size === 2) apart = span();
-    tip(null);
-  });
-  canvas.addEventListener("pointermove", (event) => {
-    const last = down.get(event.pointerId), now = place(event);
-    if (!last) { tip(now); return; }
-    const [dx, dy] = [now[0] - last[0], now[1] - last[1]];
-    far += Math.hypot(dx, dy);
-    if (down.size === 1 && far < 4) return;
-    down.set(event.pointerId, now);
-    canvas.classList.add("moving");
-    graph.pan(dx / down.size, dy / down.size);
-    if (down.size === 2) {
-      const [a, b] = [...down.values()], wide = span();
-      graph.zoom(wide / (apart || wide), (a[0] + b[0]) / 2, (a[1] + b[1]) / 2);
-      apart = wide;
-    }
-  });
-  const up = (event) => {
-    if (!down.delete(event.pointerId)) return;
-    canvas.classList.remove("moving");
-    if (event.type === "pointerup" && far < 4) openTarget(graph.at(...place(event)));
-  };
-  canvas.addEventListener("pointerup", up);
-  canvas.addEventListener("pointercancel", up);
-  canvas.addEventListener("pointerleave", () => tip(null));
-  canvas.addEventListener("wheel", (event) => {
-    event.preventDefault();
-    const much = event.deltaY * [1, 30, 300][event.deltaMode] * (event.ctrlKey ? 5 : 1);
-    graph.zoom(Math.exp(-Math.max(-300, Math.min(300, much)) * 0.0022), ...place(event));
-  }, { passive: false });
+  const { canvas, pan, zoom } = graph;
+  const isClick = bindGestures(canvas, { pan, zoom, hover: tip });
+  canvas.addEventListener("click", (event) => { if (isClick()) openTarget(graph.at(event.offsetX, event.offsetY)); });
   const keys = {
     ArrowLeft: () => graph.pan(60, 0), ArrowRight: () => graph.pan(-60, 0), ArrowUp: () => graph.pan(0, 60),
     ArrowDown: () => graph.pan(0, -60), "+": () => graph.zoom(1.35), "=": () => graph.zoom(1.35), "-": () => graph.zoom(1 / 1.35),

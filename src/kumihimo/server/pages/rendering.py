@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 from starlette.concurrency import run_in_threadpool
 
 from kumihimo.core.digests import hash_parts
-from kumihimo.page import script_labels
+from kumihimo.page import GESTURES, script_labels
 from kumihimo.server.pages.context import IndexPage, PageContext
 from kumihimo.server.pages.markdown import markdown_blocks, plain_text
 from kumihimo.server.problems import NotFound
@@ -19,7 +19,7 @@ from kumihimo.text.translation import LANGUAGES, script_language, translate
 
 router = APIRouter(include_in_schema=False)
 _TEMPLATES = Path(__file__).parents[1] / "templates"
-_STATIC = Path(__file__).parents[1] / "static"
+_ASSETS = {path.name: path for path in (*sorted(Path(__file__).parents[1].joinpath("static").iterdir()), GESTURES)}
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _LABELS = "labels.js"
 _FOREVER = "public, max-age=31536000, immutable"  # the address changes with the content
@@ -100,29 +100,29 @@ def quote_value(text: str) -> str:
 def asset_version() -> str:
     """Return a digest of all files."""
     catalogues = [_write_labels(language) for language in LANGUAGES]
-    return hash_parts(*(_read_asset(path.name) for path in sorted(_STATIC.iterdir())), *catalogues)[:12]
+    return hash_parts(*map(_read_asset, _ASSETS), *catalogues)[:12]
 
 
 @router.get("/static/{version}/{language}/{name}")
 def send_asset(version: str, language: str, name: str) -> Response:
     """Send a file of the page."""
-    path = _STATIC / name
-    if language not in LANGUAGES or (name != _LABELS and path not in _STATIC.iterdir()):
+    if language not in LANGUAGES or (name != _LABELS and name not in _ASSETS):
         raise NotFound(f"the page has no file {name!r}: reload the page")
     text = _write_labels(language) if name == _LABELS else _read_asset(name)
     caching = _FOREVER if version == asset_version() else "no-cache"
-    return Response(text, media_type=_TYPES[path.suffix], headers={"Cache-Control": caching})
+    return Response(text, media_type=_TYPES[Path(name).suffix], headers={"Cache-Control": caching})
 
 
 @cache
 def _read_asset(name: str) -> str:
-    return (_STATIC / name).read_text(encoding="utf-8")
+    return _ASSETS[name].read_text(encoding="utf-8")
 
 
 @cache
 def _write_labels(language: str) -> str:
     """Return a module with the texts of all scripts in a language."""
-    scripts = sorted(path.name for path in _STATIC.glob("*.js"))
-    texts = dict.fromkeys(text for name in scripts for text in script_labels(_read_asset(name)))
+    texts = dict.fromkeys(
+        text for name in sorted(_ASSETS) if name.endswith(".js") for text in script_labels(_read_asset(name))
+    )
     labels = {text: translate(text, language) for text in texts} if language != "en" else {}
     return f"export default {json.dumps(labels, ensure_ascii=False)};\n"

@@ -1,5 +1,6 @@
 // an entity -> a drawing of it and its neighbours; a click fetches the neighbours of another. Beside it, all as text.
 import { announce, byId, countOf, describe, draw, fetchPart, getJson, icon, make, prefix, T } from "./lib.js";
+import { bindGestures } from "./gestures.js";
 import { bounds, halfWidth, MAX_NAME, reach, seed, settle } from "./graph_layout.js";
 
 const stage = byId("stage"), canvas = byId("canvas"), panel = byId("panel");
@@ -150,44 +151,13 @@ const showPathError = (text) => {
 
 // -- pointer and keys
 
-const down = new Map();
-let travelled = 0, apart = 0;
-const at = (event) => [event.clientX - canvas.getBoundingClientRect().left, event.clientY - canvas.getBoundingClientRect().top];
-const span = () => { const [a, b] = [...down.values()]; return Math.hypot(a[0] - b[0], a[1] - b[1]); };
-
 const bindPointer = () => {
-  canvas.addEventListener("pointerdown", (event) => {
-    down.set(event.pointerId, at(event));
-    travelled = down.size > 1 ? Infinity : 0;
-    if (down.size === 2) apart = span();
-  });
-  canvas.addEventListener("pointermove", (event) => {
-    const last = down.get(event.pointerId), now = at(event);
-    if (!last) return;
-    travelled += Math.hypot(now[0] - last[0], now[1] - last[1]);
-    if (down.size === 1 && travelled < 4) return;
-    canvas.setPointerCapture(event.pointerId);
-    canvas.classList.add("is-moving");
-    down.set(event.pointerId, now);
-    view.x -= (now[0] - last[0]) / view.k / down.size;
-    view.y -= (now[1] - last[1]) / view.k / down.size;
-    if (down.size === 2) {
-      const [a, b] = [...down.values()], wide = span();
-      zoom(wide / (apart || wide), (a[0] + b[0]) / 2, (a[1] + b[1]) / 2);
-      apart = wide;
-    } else place();
-  });
-  for (const name of ["pointerup", "pointercancel"]) {
-    canvas.addEventListener(name, (event) => { down.delete(event.pointerId); canvas.classList.remove("is-moving"); });
-  }
+  const pan = (dx, dy) => { view.x -= dx / view.k; view.y -= dy / view.k; place(); };
+  const isClick = bindGestures(canvas, { pan, zoom });
   canvas.addEventListener("click", (event) => {
     const node = event.target.closest(".node");
-    if (node && travelled < 4) go(node.dataset.id);
+    if (node && isClick()) go(node.dataset.id);
   });
-  canvas.addEventListener("wheel", (event) => {
-    event.preventDefault();
-    zoom(Math.exp(-Math.max(-300, Math.min(300, event.deltaY * [1, 30, 300][event.deltaMode])) * .002), ...at(event));
-  }, { passive: false });
 };
 
 // The nearest entity in the direction of an arrow.
