@@ -206,7 +206,7 @@ def test_the_page_asks_for_nothing_elsewhere(data: dict[str, Any]) -> None:
     policy = next(a["content"] or "" for tag, a in parts.found if a.get("http-equiv") == "Content-Security-Policy")
     assert "default-src 'none'" in policy
     hashes = [f"'sha256-{b64encode(sha256(code.encode()).digest()).decode()}'" for code in parts.scripts[2:]]
-    assert len(hashes) == 2
+    assert len(hashes) == 3
     assert f"; script-src {' '.join(hashes)}; " in policy, "no other script may run"
 
 

@@ -359,7 +359,7 @@ def render_template(
     )
 
     def asset(name: str) -> str:
-        """Return the text of a file among the templates; one page needs no exports."""
+        """Return the text of a file among the templates, without exports."""
         return re.sub("^export ", "", loader.get_source(environment, name)[0], flags=re.M)
 
     def hash_of(name: str) -> str:
