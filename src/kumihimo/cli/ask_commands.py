@@ -15,8 +15,7 @@ from kumihimo.cli import options, printing, repl, terminal
 from kumihimo.core.answer import Answer
 from kumihimo.core.context import Context
 from kumihimo.core.errors import ItemFailed, SettingsError
-from kumihimo.text.safe_write import check_replaceable, read_text_file, write_file
-from kumihimo.text.translation import suggest_language
+from kumihimo.text import safe_write, translation
 
 _EVIDENCE_KEYS = {"id", "question", "queries", "query_type", "evidence"}  # of each line of `retrieve --out`
 _MAX_LINE = 10**8  # characters of such a line
@@ -41,7 +40,7 @@ def ask(
             show = _print_answer if session.as_json else None
             failed = repl.Repl(kumi, method, filter, session.caps, show, suggest=suggest, length=length).run()
         raise Exit(1 if failed else 0)
-    suggest_language(question)
+    translation.suggest_language(question)
     with session.snapshot(method, filter) as snapshot:
         answer, followup_error = repl.ask_question(
             snapshot, question, method, session.caps, quiet=session.as_json, suggest=suggest, length=length
@@ -83,11 +82,11 @@ def retrieve(
     """Show the evidence for a question, best first; no answer."""
     if (question is None) == (questions is None):
         raise SettingsError("give either a question or --questions FILE.jsonl")
-    suggest_language(question or "")
+    translation.suggest_language(question or "")
     search: Row = {"name": method, "explain": True, **({} if k is None else {"k": k})}
     rows = [{"id": "", "question": question}] if questions is None else _read_question_lines(questions)
     if out:  # before a model is called
-        check_replaceable(out, force=writing.force, is_ours=_is_evidence_file)
+        safe_write.check_replaceable(out, force=writing.force, is_ours=_is_evidence_file)
     with session.open() as kumi:
         session.prepare_method(kumi, method)
         if question is None or out or session.as_json:
@@ -111,7 +110,7 @@ def _retrieve_json(
     failed: list[str] = []
     results = (retrieve(row, failed) for row in rows)
     if out:
-        write_file(out, [f"{json.dumps(result, ensure_ascii=False)}\n" for result in results], force=True)
+        safe_write.write_file(out, [f"{json.dumps(result, ensure_ascii=False)}\n" for result in results], force=True)
         if as_json:
             printing.print_json({"written": str(out), "questions": len(rows)})
     else:
@@ -150,7 +149,7 @@ def _read_question_lines(path: Path) -> list[Row]:
 
     Raises SettingsError with the line number.
     """
-    lines = read_text_file(path, "give a JSONL file in UTF-8").split("\n")
+    lines = safe_write.read_text_file(path, "give a JSONL file in UTF-8").split("\n")
     return [_parse_question(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
 
 

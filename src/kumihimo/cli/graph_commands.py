@@ -13,20 +13,16 @@ from typing import Annotated, Any, cast
 from typer import Argument, Exit, Option
 
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.browse import browse
-from kumihimo.app.browse.json_values import entity_json, neighbour_json
+from kumihimo.app.browse import browse, json_values
 from kumihimo.app.browse.sparql import DEFAULT_LIMIT, DEFAULT_TIMEOUT, index_prefixes, solution_triples
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.results import RdfTerm, Solutions
 from kumihimo.cli import options, printing, similar_entities
-from kumihimo.core.control_characters import escape_controls
+from kumihimo.core import control_characters, records
 from kumihimo.core.errors import SettingsError
-from kumihimo.core.records import Entity, Relation
 from kumihimo.core.spans import Span
-from kumihimo.text import safe_write
+from kumihimo.text import safe_write, sentences, translation
 from kumihimo.text.name_keys import entity_id, name_key, parse_aliases
-from kumihimo.text.sentences import shorten_line
-from kumihimo.text.translation import translate
 
 RESULT_FORMATS = ("table", "json", "csv", "turtle")
 _MAX_CELL = 300  # characters of a cell
@@ -85,7 +81,7 @@ def _check_write(session: options.PaidSession, write: bool, yes: bool) -> None:
 # -- entities
 
 
-def _find_entity(kumi: Kumihimo, snapshot: Snapshot, name: str) -> Entity:
+def _find_entity(kumi: Kumihimo, snapshot: Snapshot, name: str) -> records.Entity:
     """Return the entity of a name or form.
 
     Raises SettingsError, with similar names.
@@ -103,19 +99,19 @@ def _find_entity(kumi: Kumihimo, snapshot: Snapshot, name: str) -> Entity:
 def _list_entities(snapshot: Snapshot, limit: int) -> dict[str, Any]:
     snapshot.table("entities")  # raises if it has not been built
     page = browse.list_entities(snapshot, limit=limit)
-    return {"entities": list(map(entity_json, page.items)), **browse.count_listed(snapshot)}
+    return {"entities": list(map(json_values.entity_json, page.items)), **browse.count_listed(snapshot)}
 
 
-def _entity_details(snapshot: Snapshot, entity: Entity) -> dict[str, Any]:
+def _entity_details(snapshot: Snapshot, entity: records.Entity) -> dict[str, Any]:
     relations = snapshot.table("relations")
-    edges: list[Relation] = [*relations.where(source=entity.id), *relations.where(target=entity.id)]
+    edges: list[records.Relation] = [*relations.where(source=entity.id), *relations.where(target=entity.id)]
     edges.sort(key=lambda relation: (-relation.weight, relation.names, relation.id))
     spans = snapshot.trace(("entities", entity.id))
     return {
-        **entity_json(entity),
+        **json_values.entity_json(entity),
         "types": entity.types,
         "text": entity.text,
-        "neighbours": [neighbour_json(entity.id, relation) for relation in edges],
+        "neighbours": [json_values.neighbour_json(entity.id, relation) for relation in edges],
         "places": [span.to_place() for span in islice(spans, _MAX_PLACES)],
     }
 
@@ -140,11 +136,13 @@ def _show_entity(result: dict[str, Any]) -> None:
     printing.print_text(f"\n{result['text']}\n")
     if result["neighbours"]:
         nearest = result["neighbours"][:_MAX_NEIGHBOURS]
-        rows = [(n["name"], f"{n['weight']:,}", shorten_line(n["text"], _MAX_WIDTH)) for n in nearest]
+        rows = [(n["name"], f"{n['weight']:,}", sentences.shorten_line(n["text"], _MAX_WIDTH)) for n in nearest]
         printing.show_rows(rows, head=("neighbour", "ties", ""), numeric=(1,))
         remaining = len(result["neighbours"]) - len(rows)
         printing.print_message(f"{remaining:,} more neighbours.\n" if remaining else "")
-    places = (Span("", place["uri"], 0, 0, "", translate(place["place"])).location for place in result["places"])
+    places = (
+        Span("", place["uri"], 0, 0, "", translation.translate(place["place"])).location for place in result["places"]
+    )
     printing.print_text("\n".join(dict.fromkeys(places)))
 
 
@@ -262,7 +260,7 @@ def _show_turtle(solutions: Solutions, prefixes: dict[str, str]) -> None:
 
     out = BytesIO()
     write_triples(solution_triples(solutions), out, prefixes)
-    printing.print_text(escape_controls(out.getvalue().decode()), end="")
+    printing.print_text(control_characters.escape_controls(out.getvalue().decode()), end="")
 
 
 _MAX_PLACE = 24  # characters of a document's uri
@@ -303,4 +301,4 @@ def _shorten_places(uris: list[str]) -> str:
     >>> _shorten_places(["notes/harbour.md", "notes/island.md"])
     'notes/harbour.md + 1'
     """
-    return shorten_line(uris[0], _MAX_PLACE) + (f" + {len(uris) - 1:,}" if len(uris) > 1 else "")
+    return sentences.shorten_line(uris[0], _MAX_PLACE) + (f" + {len(uris) - 1:,}" if len(uris) > 1 else "")

@@ -12,9 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import partial
 from typing import Any, Protocol
 
-from kumihimo.core import task as tasks
+from kumihimo.core import digests, task as tasks
 from kumihimo.core.cancel import CancelToken, check_cancelled
-from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, StepError
 from kumihimo.core.executors import BuildExecutor, inline, run_jobs
 from kumihimo.core.records import Record
@@ -116,7 +115,7 @@ def fingerprints(
             port.fingerprint if port else "" for port in tasks.select_ports(step, ports(step.name)).values()
         ]
         settings_json = json.dumps(settings.get(step.name, {}), sort_keys=True)
-        step_fingerprints[step.name] = hash_parts(
+        step_fingerprints[step.name] = digests.hash_parts(
             code(step.name),
             step.name,
             settings_json,

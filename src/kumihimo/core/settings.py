@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+from kumihimo.core import network, redaction
 from kumihimo.core.errors import MAX_SHOWN, SettingsError, describe_unknown
-from kumihimo.core.network import AddressForm, KeyVariable, Mark
-from kumihimo.core.redaction import redact
 
 SettingValues = Mapping[str, Mapping[str, object]]  # scope (a step, a method) -> setting -> value
 
@@ -64,7 +63,7 @@ class Setting:
     type: Any
     default: object
     bounds: Bounds | None = None
-    mark: Mark | None = None
+    mark: network.Mark | None = None
 
     @classmethod
     def of(cls, name: str, hint: Any, default: object) -> "Setting":
@@ -73,7 +72,7 @@ class Setting:
         kinds = tuple(get_args(each)[0] if get_origin(each) is Annotated else each for each in members)
         notes = [note for each in members for note in getattr(each, "__metadata__", ())]
         bounds = next((note for note in notes if isinstance(note, Bounds)), None)
-        mark = next((note for note in notes if isinstance(note, Mark)), None)
+        mark = next((note for note in notes if isinstance(note, network.Mark)), None)
         return cls(name, Union[kinds], default, bounds, mark)  # noqa: UP007
 
     def parse(self, scope: str, value: object) -> object:
@@ -85,16 +84,16 @@ class Setting:
         for member in sorted(_union_members(self.type), key=lambda member: member is not type(None)):
             converted = _convert(member, value)
             if converted is not _INVALID and self._allows(converted):
-                if isinstance(self.mark, AddressForm) and converted not in (None, *self.mark.words):
+                if isinstance(self.mark, network.AddressForm) and converted not in (None, *self.mark.words):
                     self.mark.parse_address(str(converted), f"{scope}.{self.name}")
-                elif isinstance(self.mark, KeyVariable) and not _VARIABLE.fullmatch(str(converted or "")):
+                elif isinstance(self.mark, network.KeyVariable) and not _VARIABLE.fullmatch(str(converted or "")):
                     raise SettingsError(  # without the value: it may be the key itself
                         f"{scope}.{self.name} is the name of an environment variable, such as OPENAI_API_KEY: put the "
                         "key into that variable"
                     )
                 return converted
         raise SettingsError(
-            f"{scope}.{self.name} is {self.type_description}, not {redact(f'{value!r}')[:MAX_SHOWN]} "
+            f"{scope}.{self.name} is {self.type_description}, not {redaction.redact(f'{value!r}')[:MAX_SHOWN]} "
             f"(default: {self.default!r})"
         )
 

@@ -12,8 +12,7 @@ from functools import cache, partial
 from threading import RLock
 from typing import Any
 
-from kumihimo.core.cancel import locked
-from kumihimo.core.lineage import starts_with_document
+from kumihimo.core import cancel, lineage
 from kumihimo.core.records import Document, Record, Reference
 from kumihimo.core.table import Row, Rows, codec
 from kumihimo.core.task import Task
@@ -68,7 +67,7 @@ class Views:
     def _open(self, table: str) -> ViewRows:
         documents, stored = self.memory.documents, self.stored(table)
         computed = self.memory.computed.setdefault(table, {})
-        if starts_with_document(self.steps, table):
+        if lineage.starts_with_document(self.steps, table):
             lacking = self._lacking_rows(table)
             rows = hide(stored, lambda id: id.partition(".")[0] in documents and id not in lacking())
             if table == ROOT:  # what another system has made of a document may rest on others, too
@@ -80,7 +79,7 @@ class Views:
         return ViewRows(stored, _find_once(states), _maker_function(step), remade, computed, self._guard)
 
     def _guard(self) -> AbstractContextManager[None]:
-        return locked(self.memory.lock, self.check)
+        return cancel.locked(self.memory.lock, self.check)
 
     def _make(self, step: Step, makers: Iterable[str]) -> list[Row]:
         """Return the rows of partial makers, made of what is visible."""

@@ -18,8 +18,7 @@ from kumihimo.core.task import Progress
 from kumihimo.evaluate.judging.verdicts import truncate_tokens
 from kumihimo.evaluate.question_generation import GeneratedQuestions, Missing, question_text_key, strip_list_mark
 from kumihimo.evaluate.records import EvalQuestion, Gold
-from kumihimo.llm.concurrency import map_with_progress
-from kumihimo.llm.prompts import number_sources, render_prompt, reply_form
+from kumihimo.llm import concurrency, prompts
 from kumihimo.llm.protocols import LLM, Messages, Reply
 
 DESCRIPTION_PROMPT = Path(__file__).with_name("corpus_description.md")
@@ -34,7 +33,7 @@ def draft_description(pieces: Sequence[str], llm: LLM) -> str:
 
     A person should review the draft. Raises ItemFailed if the reply is unusable.
     """
-    return llm(render_prompt(DESCRIPTION_PROMPT, pieces=number_sources(sorted(pieces)))).strip()
+    return llm(prompts.render_prompt(DESCRIPTION_PROMPT, pieces=prompts.number_sources(sorted(pieces)))).strip()
 
 
 def sample_pieces(snapshot: Snapshot, source: DescriptionSource = "documents", size: int = SAMPLE_TOKENS) -> list[str]:
@@ -168,7 +167,7 @@ def generate_local_questions(
     jobs: list[_QuestionJob] = []
     for chunk in sample_chunks(snapshot, count):
         label = f"a question of {uris[chunk.document]}, characters {chunk.start:,}–{chunk.end:,}"
-        messages = render_prompt(LOCAL_PROMPT, passage=chunk.index_text)
+        messages = prompts.render_prompt(LOCAL_PROMPT, passage=chunk.index_text)
         jobs.append(_QuestionJob(label, messages, PassageQuestion, ["quote"], [chunk]))
     return _generate_questions(uris, jobs, llm, count, "local", "chunks", progress)
 
@@ -186,7 +185,7 @@ def generate_linked_questions(
     for pair in pair_chunks(snapshot, count):
         label = f"a question of {uris[pair.first.document]} and {uris[pair.second.document]}, on {pair.entity}"
         passages = {"first": pair.first.index_text, "second": pair.second.index_text}
-        messages = render_prompt(LINKED_PROMPT, entity=pair.entity, **passages)
+        messages = prompts.render_prompt(LINKED_PROMPT, entity=pair.entity, **passages)
         chunks, more = [pair.first, pair.second], {"entity": pair.entity}
         jobs.append(_QuestionJob(label, messages, LinkedQuestion, ["first", "second"], chunks, more))
     return _generate_questions(uris, jobs, llm, count, "linked", "pairs", progress)
@@ -203,7 +202,7 @@ def _generate_questions(
 ) -> GeneratedQuestions:
     def generate(job: _QuestionJob) -> EvalQuestion | Missing:
         def parse(reply: Reply) -> EvalQuestion:
-            draft = reply_form(job.form).parse(reply)
+            draft = prompts.reply_form(job.form).parse(reply)
             quotes = [getattr(draft, name) for name in job.quote_fields]
             gold = tuple(_locate_quote(uris, chunk, quote) for chunk, quote in zip(job.chunks, quotes, strict=True))
             return _build_question(draft.question, draft.answer, gold, more={**job.more, "quotes": quotes})
@@ -215,7 +214,7 @@ def _generate_questions(
 
     missing = [Missing(f"{noun} to ask about", count, len(jobs), "the index holds no more")] * (len(jobs) < count)
     by_key: dict[str, EvalQuestion] = {}
-    for outcome in map_with_progress(generate, jobs, llm.workers, label, progress):
+    for outcome in concurrency.map_with_progress(generate, jobs, llm.workers, label, progress):
         if isinstance(outcome, Missing):
             missing.append(outcome)
         elif question_text_key(outcome.text) in by_key:

@@ -8,14 +8,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from kumihimo.core.digests import hash_parts
-from kumihimo.core.errors import ItemFailed
+from kumihimo.core import digests, errors
 from kumihimo.core.task import Progress
 from kumihimo.evaluate.records import EvalQuestion, ReplyStatus
 from kumihimo.evaluate.scoring.case import Tools, ask_by_item
-from kumihimo.llm.concurrency import map_concurrent, map_with_progress
-from kumihimo.llm.prompts import Source, number_sources, render_prompt
-from kumihimo.llm.protocols import LLM
+from kumihimo.llm import concurrency, prompts, protocols
 
 Variant = Literal["graphrag", "lightrag"]
 USERS_PROMPT, TASKS_PROMPT, QUESTIONS_PROMPT = (
@@ -104,7 +101,7 @@ class _TextList:
                 break
             try:
                 replies = self.fetch(self.count - len(self.items), list(self.all_texts.values()))
-            except ItemFailed as failure:
+            except errors.ItemFailed as failure:
                 self.why, self.failed = str(failure), True
                 return self
             self.why = "the model repeats itself, or gives unsuitable items"
@@ -123,7 +120,7 @@ class _TextList:
 
 def generate_global_questions(
     description: str,
-    llm: LLM,
+    llm: protocols.LLM,
     *,
     personas: int = 5,
     tasks: int = 5,
@@ -140,11 +137,13 @@ def generate_global_questions(
     writer = _ListWriter(description, llm, variant)
     users = writer.users(personas, followups=personas * (1 + tasks)).fill()
     task_lists = [writer.tasks(user, tasks) for user in users.items.values()]
-    task_lists = list(map_with_progress(_TextList.fill, task_lists, llm.workers, "tasks", progress))
+    task_lists = list(concurrency.map_with_progress(_TextList.fill, task_lists, llm.workers, "tasks", progress))
     filled = zip(users.items.values(), task_lists, strict=True)
     pairs = [(user, task) for user, own_tasks in filled for task in own_tasks.items.values()]
     question_lists = [writer.questions(user, task, questions) for user, task in pairs]
-    question_lists = list(map_with_progress(_TextList.fill, question_lists, llm.workers, "questions", progress))
+    question_lists = list(
+        concurrency.map_with_progress(_TextList.fill, question_lists, llm.workers, "questions", progress)
+    )
     _replace_repeated(question_lists, llm)
     generated = [
         writer.build_question(user, task, text)
@@ -160,7 +159,7 @@ class _ListWriter:
     """The prompts of the three lists. expertise: of each user, by persona."""
 
     description: str
-    llm: LLM
+    llm: protocols.LLM
     variant: Variant
     expertise: dict[str, str] = field(default_factory=dict)
 
@@ -192,7 +191,7 @@ class _ListWriter:
     def build_question(self, user: str, task: str, text: str) -> EvalQuestion:
         """Return the question of a user and a task."""
         more = {"expertise": self.expertise[user]} if self.expertise[user] else {}
-        id = hash_parts(user, task, text)
+        id = digests.hash_parts(user, task, text)
         return EvalQuestion(id, text, "global", "activity", persona=user, task=task, more=more)
 
     def _profile(self, user: str) -> str:
@@ -200,11 +199,11 @@ class _ListWriter:
 
     def _ask(self, path: Path, form: Any, n: int, previous: Sequence[str], *, followups: int, **values: str) -> Any:
         values |= {"heading": _PREVIOUS_HEADING if previous else "", "before": "\n".join(f"- {t}" for t in previous)}
-        messages = render_prompt(path, count=str(n), description=self.description, **values)
+        messages = prompts.render_prompt(path, count=str(n), description=self.description, **values)
         return self.llm(messages, schema=form, followups=followups)
 
 
-def _replace_repeated(lists: Sequence[_TextList], llm: LLM) -> None:
+def _replace_repeated(lists: Sequence[_TextList], llm: protocols.LLM) -> None:
     """Replace repeated questions by new ones, once."""
     used: set[str] = set()
     incomplete: list[tuple[_TextList, dict[str, str]]] = []
@@ -214,7 +213,7 @@ def _replace_repeated(lists: Sequence[_TextList], llm: LLM) -> None:
         if len(own) < len(texts.items):
             texts.items = own
             incomplete.append((texts, own))
-    list(map_concurrent(lambda each: each[0].fill(), incomplete, llm.workers))
+    list(concurrency.map_concurrent(lambda each: each[0].fill(), incomplete, llm.workers))
     for texts, own in incomplete:
         new = {key: text for key, text in texts.items.items() if key not in used}
         used.update(new)
@@ -304,7 +303,7 @@ class AssertionResult:
 
 
 def generate_assertions(
-    questions: Sequence[EvalQuestion], texts: GoldTexts, llm: LLM, *, progress: Progress | None = None
+    questions: Sequence[EvalQuestion], texts: GoldTexts, llm: protocols.LLM, *, progress: Progress | None = None
 ) -> Iterator[AssertionResult]:
     """Return each question with assertions, in order (after BenchmarkQED).
 
@@ -318,14 +317,14 @@ def generate_assertions(
         if not (available := [text for text in (*texts(question), question.reference) if text.strip()]):
             return AssertionResult(question, why="no gold passage and no reference answer to take assertions from")
         try:
-            return _generate_for_question(question, number_sources(available), Tools(llm))
-        except ItemFailed as failure:
+            return _generate_for_question(question, prompts.number_sources(available), Tools(llm))
+        except errors.ItemFailed as failure:
             return AssertionResult(question, status=failure.status, why=str(failure))
 
-    return map_with_progress(process, questions, llm.workers, "questions", progress)
+    return concurrency.map_with_progress(process, questions, llm.workers, "questions", progress)
 
 
-def _generate_for_question(question: EvalQuestion, texts: Sequence[Source], tools: Tools) -> AssertionResult:
+def _generate_for_question(question: EvalQuestion, texts: Sequence[prompts.Source], tools: Tools) -> AssertionResult:
     replies = tools.ask(
         WRITE_PROMPT, AssertionList, question=question.text, texts=texts, most=str(MAX_ASSERTIONS)
     ).assertions

@@ -12,16 +12,12 @@ from statistics import fmean
 from time import perf_counter
 
 from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.core import errors, records, wiring
 from kumihimo.core.context import Evidence
-from kumihimo.core.errors import ItemFailed
-from kumihimo.core.records import Passage, Reference
 from kumihimo.core.task import Progress
-from kumihimo.core.wiring import ROOT
-from kumihimo.evaluate import gold as golds
+from kumihimo.evaluate import gold as golds, run_systems, statistics
 from kumihimo.evaluate.rankings import measure_ranking
 from kumihimo.evaluate.records import EvalQuestion, Score, SourceSpan
-from kumihimo.evaluate.run_systems import count_workers
-from kumihimo.evaluate.statistics import bootstrap_interval
 from kumihimo.evaluate.systems import System
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.concurrency import map_with_progress
@@ -55,7 +51,7 @@ class ChunkTracer:
 
     snapshot: Snapshot
     layout: golds.IndexLayout
-    chunk_ids: dict[Reference, list[str]] = field(default_factory=dict)
+    chunk_ids: dict[records.Reference, list[str]] = field(default_factory=dict)
     passages: dict[str, tuple[SourceSpan, int]] = field(default_factory=dict)
 
     def __call__(self, items: Iterable[Evidence]) -> dict[SourceSpan, int]:
@@ -82,13 +78,13 @@ class ChunkTracer:
             yield item.record.id
             return
         for table, id in self.snapshot.tracer.sources(item):
-            yield from self.layout.chunk_ids.get(id, ()) if table == ROOT else (id,)
+            yield from self.layout.chunk_ids.get(id, ()) if table == wiring.ROOT else (id,)
 
     def _span_and_size(self, id: str) -> tuple[SourceSpan, int]:
         if id in self.layout.chunks:
             return self.layout.chunks[id], self.layout.tokens[id]
         if id not in self.passages:
-            record: Passage = self.snapshot.table("passages")[id]
+            record: records.Passage = self.snapshot.table("passages")[id]
             place = SourceSpan(self.layout.chunks[record.chunk].uri, record.start, record.end)
             self.passages[id] = place, len(self.snapshot.tokenizer(record.text))
         return self.passages[id]
@@ -115,14 +111,14 @@ def retrieve_all(
         start = clock()
         try:
             context = replace(snapshot, budget=budget).retrieve(question.text, system.method, **system.settings)
-        except ItemFailed as failure:
+        except errors.ItemFailed as failure:
             return RetrievalResult(system.name, question.id, failed=str(failure) or type(failure).__name__)
         seconds = clock() - start
         places = tracer(context)
         tokens = sum(item.tokens(snapshot.tokenizer) for item in context)
         return RetrievalResult(system.name, question.id, tuple(places), tuple(places.values()), tokens, seconds)
 
-    return list(map_with_progress(retrieve_one, questions, count_workers(snapshot), system.name, progress))
+    return list(map_with_progress(retrieve_one, questions, run_systems.count_workers(snapshot), system.name, progress))
 
 
 # -- results -> measures
@@ -224,7 +220,9 @@ def average_measures(rows: Iterable[Score], questions: Iterable[EvalQuestion]) -
         if row.value is not None:
             groups[row.system, row.name][row.question] = row.value
     for (system, name), values in groups.items():
-        interval = bootstrap_interval([*values.values()], [clusters.get(question, question) for question in values])
+        interval = statistics.bootstrap_interval(
+            [*values.values()], [clusters.get(question, question) for question in values]
+        )
         means[system][name] = MeasureMean(fmean(values.values()), *interval, len(values))
     return means
 

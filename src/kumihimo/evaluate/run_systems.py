@@ -20,9 +20,8 @@ from kumihimo.core.wiring import ROOT
 from kumihimo.evaluate.records import AnswerSource, EvalQuestion, SourceSpan, SystemAnswer
 from kumihimo.evaluate.systems import System
 from kumihimo.generation import answer as answering
+from kumihimo.llm import concurrency, registry
 from kumihimo.llm.budget import Budget
-from kumihimo.llm.concurrency import map_with_progress
-from kumihimo.llm.registry import RULES
 from kumihimo.text.question import ParsedQuestion
 
 _MAX_PLACES = 20  # of one piece of evidence, which may come from all documents
@@ -52,7 +51,7 @@ def answer_questions(
         return _answer_question(own_snapshot, own_budget, system, question, previous.get(question.id))
 
     label = system.name + (f", again {generation}" if generation else "")
-    return list(map_with_progress(answer_one, questions, count_workers(snapshot), label, progress))
+    return list(concurrency.map_with_progress(answer_one, questions, count_workers(snapshot), label, progress))
 
 
 def keep_earlier_answers(rows: Iterable[SystemAnswer], earlier: Iterable[SystemAnswer]) -> list[SystemAnswer]:
@@ -164,7 +163,7 @@ def describe_run(snapshot: Snapshot, system: System) -> dict[str, Any]:
         "method": system.method,
         "settings": dict(settings),
         "answer": dict(snapshot.settings["answer"]),
-        "models": models or RULES,
+        "models": models or registry.RULES,
         "prompts": _hash_texts(path.read_text(encoding="utf-8") for path in prompts),
     }
 

@@ -19,8 +19,7 @@ from kumihimo.evaluate.claims import study_claims
 from kumihimo.evaluate.claims.stages import CLAIM_PROMPTS, PAPER_VOTES, Votes
 from kumihimo.evaluate.judging import protocols, verdicts
 from kumihimo.evaluate.records import AnswerSource, EvalQuestion, SystemAnswer
-from kumihimo.evaluate.scoring import case as cases
-from kumihimo.evaluate.scoring.run_scores import SCORE_MEASURES, build_cases
+from kumihimo.evaluate.scoring import case as cases, run_scores
 from kumihimo.evaluate.study import Study
 from kumihimo.evaluate.systems import System
 from kumihimo.llm.prompts import fence_text, number_sources, prompt_frame
@@ -35,7 +34,7 @@ _ASSUMED_QUESTION = "What are the main themes of these documents, and how are th
 _ASSUMED_TEXT = "A sentence of an assumed answer has as many words as this one, and it ends with a mark [1]. " * 20
 _ASSUMED_EVIDENCE = tuple(AnswerSource(n, _ASSUMED_TEXT) for n in range(1, 9))
 
-_CLAIM_MEASURES = {name for name, measure in SCORE_MEASURES.items() if measure.group == "claims"}
+_CLAIM_MEASURES = {name for name, measure in run_scores.SCORE_MEASURES.items() if measure.group == "claims"}
 _CORRECTNESS = {"answer_correctness", *_CLAIM_MEASURES}
 _SCORE_PROMPTS = (  # the texts in a prompt, whether it is sent if a text states nothing, the measures that send it
     (("answer",), True, {"faithfulness", *_CORRECTNESS}),
@@ -193,7 +192,7 @@ class _StudyEstimator:
     def cases(self) -> Iterator[cases.Case]:
         """Yield each question with each answer to it."""
         for by_question in self.answers(self.names).values():
-            yield from build_cases(self.questions, by_question.values())
+            yield from run_scores.build_cases(self.questions, by_question.values())
 
     def estimate_questions(self) -> list[Estimate]:
         """Estimate a missing description, and up to three calls for each list."""
@@ -275,7 +274,7 @@ class _StudyEstimator:
 
     def estimate_scores(self) -> list[Estimate]:
         """Estimate the calls of measures that lack a score, without embeddings."""
-        if not (measures := {name for name in self.request.measures if SCORE_MEASURES[name].needs_model}):
+        if not (measures := {name for name in self.request.measures if run_scores.SCORE_MEASURES[name].needs_model}):
             return []
         rows = self.study.rows_or_empty("scores")
         scored = {(row.name, row.system, row.question) for row in rows if row.status == "ok"}
@@ -291,7 +290,7 @@ class _StudyEstimator:
 def _score_prompts(case: cases.Case, names: Iterable[str]) -> Iterator[tuple[Sequence[str], bool]]:
     """Yield the texts of each prompt, and whether it is certain."""
     reference = case.question.reference
-    measures = {name for name in names if reference or "reference answer" not in SCORE_MEASURES[name].needs}
+    measures = {name for name in names if reference or "reference answer" not in run_scores.SCORE_MEASURES[name].needs}
     texts = {
         "answer": case.answer_text,
         "reference": reference,

@@ -11,8 +11,7 @@ from pathlib import Path
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse import community_tree
 from kumihimo.core.records import Entity, Reference, Relation, Report
-from kumihimo.text.file_names import file_name
-from kumihimo.text.safe_write import write_folder
+from kumihimo.text import file_names, safe_write
 
 _MAX_EXCERPTS = 10  # quoted in a note
 _EXCERPT_CHARS = 300  # characters of each
@@ -57,7 +56,7 @@ def write_obsidian(snapshot: Snapshot, path: Path, *, force: bool = False) -> di
         for report in community_tree.table_or_empty(snapshot, "reports"):
             _write_note(target, notes["reports", report.id][0], _report_note(vault, report))
 
-    write_folder(path, fill, force=force)
+    safe_write.write_folder(path, fill, force=force)
     return {"entities": len(names), "reports": len(titles)}
 
 
@@ -74,7 +73,7 @@ def _note_paths(titles: Mapping[Reference, tuple[str, str]]) -> dict[Reference, 
 
     Paths that some system takes for equal get a part of the id.
     """
-    paths = {ref: f"{subfolder}/{file_name(title)}" for ref, (title, subfolder) in titles.items()}
+    paths = {ref: f"{subfolder}/{file_names.file_name(title)}" for ref, (title, subfolder) in titles.items()}
     counts = Counter(_fold_path(path) for path in paths.values())
     return {
         ref: (path if counts[_fold_path(path)] == 1 else f"{path} {ref[1][:8]}", titles[ref][0])

@@ -10,12 +10,11 @@ from math import log
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
+from kumihimo.core import records, signature
 from kumihimo.core.answer import PART_SEPARATOR, Answer, Marker, Part, PartKind
 from kumihimo.core.context import Context, Evidence, SpanFinder, Tokenizer
 from kumihimo.core.errors import BudgetExceeded, ItemFailed, MalformedReply, SettingsError, UnparsableReply
-from kumihimo.core.records import Reference
 from kumihimo.core.settings import Bounds, Share, Tokens
-from kumihimo.core.signature import settings_of
 from kumihimo.core.spans import Citation, Span
 from kumihimo.core.usage import Usage
 from kumihimo.generation.citation_filter import CitationFilter
@@ -95,7 +94,7 @@ def answer(
     empty = Answer(question, context.method, (), context, Usage(), llm.fingerprint, approach="model")
     if not context:
         return announce(replace(empty, status="nothing"), on_token, on_context)
-    wishes, shown = {"length": LENGTHS[length], "form": response}, frozenset[Reference]()
+    wishes, shown = {"length": LENGTHS[length], "form": response}, frozenset[records.Reference]()
     while True:
         packed = _pack(question, context, tokenizer, budget=budget, limit=sources, score_share=score_share, shown=shown)
         shown = frozenset(item.reference for source in packed for item in source.rows)
@@ -177,7 +176,7 @@ def _cite(
 
 def check_length(name: str) -> Length:
     """Return the length with this name. Raise SettingsError for others."""
-    return cast(Length, settings_of(answer)["length"].parse("answer", name))
+    return cast(Length, signature.settings_of(answer)["length"].parse("answer", name))
 
 
 def announce(answer: Answer, on_token: TokenCallback | None, on_context: Callable[[Context], None] | None) -> Answer:

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kumihimo.core.answer import PART_SEPARATOR
+from kumihimo.core import answer, records
 from kumihimo.core.context import Context, Evidence
-from kumihimo.core.records import Reference
 from kumihimo.llm.protocols import Messages, TokenCallback
 from kumihimo.text.tokens import subject_terms
 
@@ -152,8 +151,8 @@ class SearchFilter:
         """Begin again after a reply that was no answer."""
         self.is_refused = True
         if passed := self._text[: self._passed]:
-            self.before += passed + PART_SEPARATOR
-            self.on_token(PART_SEPARATOR)
+            self.before += passed + answer.PART_SEPARATOR
+            self.on_token(answer.PART_SEPARATOR)
         self._text, self._passed = "", 0
 
     def _pass_on(self, mark: re.Match[str] | None) -> None:
@@ -210,7 +209,7 @@ class _Texts:
     """The texts of evidence, by their terms."""
 
     def __init__(self, context: Context) -> None:
-        self._terms: dict[Reference, frozenset[str]] = {item.reference: _terms(item) for item in context}
+        self._terms: dict[records.Reference, frozenset[str]] = {item.reference: _terms(item) for item in context}
 
     def add(self, item: Evidence) -> bool:
         """Add a text; return False if another one says the same.

@@ -4,15 +4,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from kumihimo.core.errors import SourceError
-from kumihimo.importers.graphrag import read_graphrag
-from kumihimo.importers.lightrag import read_working_folder
+from kumihimo.importers import graphrag, lightrag
 from kumihimo.importers.store import ForeignStore
 
 __all__ = ["IMPORTERS", "read_store"]
 IMPORTERS: Mapping[str, Callable[[Path], ForeignStore]] = {
-    "graphrag": read_graphrag,
-    "lightrag": read_working_folder,
-    "nano": read_working_folder,
+    "graphrag": graphrag.read_graphrag,
+    "lightrag": lightrag.read_working_folder,
+    "nano": lightrag.read_working_folder,
 }
 
 

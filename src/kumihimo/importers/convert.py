@@ -10,9 +10,7 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.importers import store as foreign
 from kumihimo.importers.locate import LocatedDocument, find_title, locate_units
 from kumihimo.readers.page import unique_name
-from kumihimo.text import text_units
-from kumihimo.text.file_names import file_name
-from kumihimo.text.name_keys import entity_id, name_key
+from kumihimo.text import file_names, name_keys, text_units
 
 _FILE_SUFFIX = re.compile(r"\.[A-Za-z]\w{0,4}$")
 
@@ -86,7 +84,7 @@ class _Conversion:
         kinds: defaultdict[str, list[foreign.StoredEntity]] = defaultdict(list)
         for entity in self.store.entities:
             if entity.name.strip() and self._placed(entity.units):
-                kinds[entity_id(name_key(entity.name))].append(entity)
+                kinds[name_keys.entity_id(name_keys.name_key(entity.name))].append(entity)
         for id, entities in kinds.items():
             self.kept.add((id,))
             self.units_of[id] = self._placed(unit for entity in entities for unit in entity.units)
@@ -110,12 +108,12 @@ class _Conversion:
             file, number = self.places[unit]
             for match in pattern.finditer(self.located[file].text, *self.located[file].spans[number]):
                 form = " ".join(match[0].split())
-                if not form.isupper() and name_key(form) == name_key(name):
+                if not form.isupper() and name_keys.name_key(form) == name_keys.name_key(name):
                     return form
         return name
 
     def _name(self, name: str) -> str:
-        return self.names.get(entity_id(name_key(name)), name.strip())
+        return self.names.get(name_keys.entity_id(name_keys.name_key(name)), name.strip())
 
     def _add_relations(self) -> None:
         homeless = loops = 0
@@ -176,7 +174,7 @@ class _Conversion:
         return len(seen)
 
     def _members(self, community: foreign.StoredCommunity) -> list[str]:
-        ids = dict.fromkeys(entity_id(name_key(name)) for name in community.members)
+        ids = dict.fromkeys(name_keys.entity_id(name_keys.name_key(name)) for name in community.members)
         return [id for id in ids if id in self.units_of]
 
     def _with_report(
@@ -196,7 +194,7 @@ class _Conversion:
         )
 
     def _ends(self, names: Sequence[str]) -> list[str]:
-        return [entity_id(name_key(name)) if name else "" for name in names]
+        return [name_keys.entity_id(name_keys.name_key(name)) if name else "" for name in names]
 
     def _is_kept(self, names: tuple[str, ...]) -> bool:
         """Return whether the index will hold the named row."""
@@ -249,6 +247,6 @@ def _file_name(title: str, used: dict[str, int]) -> str:
     >>> _file_name("a/b: c?.txt", used), _file_name("A B C .txt", used)
     ('a b c .txt.textunits', 'A B C .txt~2.textunits')
     """
-    name = file_name(title)
+    name = file_names.file_name(title)
     folded = name.casefold()
     return f"{name}{unique_name(folded, used).removeprefix(folded)}{text_units.SUFFIX}"

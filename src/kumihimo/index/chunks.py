@@ -7,8 +7,7 @@ from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Chunk, Document, Passage
 from kumihimo.core.settings import Count, Tokens
 from kumihimo.core.table import Table
-from kumihimo.text.chunker import TokenSpan, split_text
-from kumihimo.text.text_units import load_units
+from kumihimo.text import chunker, text_units
 
 
 def chunks(document: Document, tokenizer: Tokenizer, *, size: Tokens = 600, overlap: Count = 100) -> Iterable[Chunk]:
@@ -20,10 +19,10 @@ def chunks(document: Document, tokenizer: Tokenizer, *, size: Tokens = 600, over
     """
     if overlap >= size:
         raise SettingsError(f"chunks.overlap is {overlap}; it must be below chunks.size, which is {size}")
-    text, parts = document.text, split_text(document.text, document.body, tokenizer, size, overlap)
+    text, parts = document.text, chunker.split_text(document.text, document.body, tokenizer, size, overlap)
     if document.imported:  # the other system has split it
-        units = load_units(document.imported)
-        parts = (TokenSpan(u.start, u.end, len(tokenizer(text[u.start : u.end]))) for u in units)
+        units = text_units.load_units(document.imported)
+        parts = (chunker.TokenSpan(u.start, u.end, len(tokenizer(text[u.start : u.end]))) for u in units)
     for start, end, tokens in parts:
         yield Chunk(title=document.title, start=start, end=end, tokens=tokens, text=text[start:end])
 
@@ -36,6 +35,6 @@ def passages(chunk: Chunk, chunks: Table[Chunk], tokenizer: Tokenizer, *, size: 
     """
     previous = chunks.get(f"{chunk.document}.{chunk.ordinal - 1:05}") if chunk.ordinal else None
     begin = max(previous.end - chunk.start, 0) if previous else 0
-    for start, end, tokens in split_text(chunk.text, begin, tokenizer, size):
+    for start, end, tokens in chunker.split_text(chunk.text, begin, tokenizer, size):
         text = chunk.text[start:end]
         yield Passage(start=chunk.start + start, end=chunk.start + end, tokens=tokens, text=text)

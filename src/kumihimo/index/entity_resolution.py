@@ -12,8 +12,7 @@ from kumihimo.core.records import Entity, Relation
 from kumihimo.core.table import Table
 from kumihimo.index.name_records import PERSON_TYPES
 from kumihimo.llm.protocols import Embedder
-from kumihimo.text.name_keys import name_key
-from kumihimo.text.similarity import fold_key, similar_pairs
+from kumihimo.text import name_keys, similarity
 
 _MAX_EMBED_CHARS = 400  # of a description
 _NEIGHBOUR_PRIOR = 2  # added to the number of neighbours: one in common of one is weak evidence
@@ -64,8 +63,8 @@ def _alias_name(name: str) -> str:
     one_line = " ".join(name.split())
     if "=" not in one_line and not one_line.startswith("#"):
         return one_line
-    key = name_key(one_line)
-    return key if name_key(key) == key and "=" not in key else ""
+    key = name_keys.name_key(one_line)
+    return key if name_keys.name_key(key) == key and "=" not in key else ""
 
 
 def find_similar_entities(
@@ -88,7 +87,7 @@ def find_similar_entities(
     keeps apart.
     """
     ranked = sorted(entities, key=lambda entity: (-entity.mentions, entity.name, entity.id))
-    keys = [name_key(entity.name) for entity in ranked]
+    keys = [name_keys.name_key(entity.name) for entity in ranked]
     are_persons = [not PERSON_TYPES.isdisjoint(entity.types) for entity in ranked]
     merged = aliases or {}
 
@@ -96,7 +95,7 @@ def find_similar_entities(
         is_merged = merged.get(keys[i], keys[i]) == merged.get(keys[j], keys[j])
         return not is_merged and frozenset((keys[i], keys[j])) not in distinct
 
-    spelled = similar_pairs([fold_key(key) for key in keys], are_persons)
+    spelled = similarity.similar_pairs([similarity.fold_key(key) for key in keys], are_persons)
     candidates = [
         _name_pair(ranked[i], ranked[j], score, reason, neighbours)
         for (i, j), (score, reason) in spelled.items()

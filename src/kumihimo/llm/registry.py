@@ -6,19 +6,17 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+from kumihimo.core import digests, signature
 from kumihimo.core.cancel import CancelToken
-from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.settings import Setting, SettingValues
-from kumihimo.core.signature import settings_of
 from kumihimo.core.usage import Usage
-from kumihimo.llm import openai, rerank
+from kumihimo.llm import openai, rerank, transport
 from kumihimo.llm.budget import Account, Budget, CacheLedger, Caps
 from kumihimo.llm.cached_llm import EMBEDDING, RERANKING, CachedEmbedder, Chat, StructuredLLM, connect_model, create_llm
 from kumihimo.llm.local_embedder import LOCAL_PREFIX, LocalEmbedder, create_local_embedder, is_local_model
 from kumihimo.llm.protocols import ChatRequest, Embedder, Prices, Reply, RerankerName, TextsReply
 from kumihimo.llm.recorded import RECORDED_PREFIX, RecordedChat
-from kumihimo.llm.transport import ModelServer
 from kumihimo.storage.request_times import RequestTimes
 from kumihimo.storage.response_cache import ResponseCache
 
@@ -37,9 +35,9 @@ _SERVER_SETTINGS = (  # equal ones share one rate limiter
     "tokens_per_minute",
 )
 MODEL_SETTINGS: Mapping[str, Mapping[str, Setting]] = {
-    CHAT: settings_of(openai.OpenAIChat),
-    EMBEDDING: settings_of(openai.OpenAIEmbedder),
-    RERANKING: settings_of(rerank.RerankClient),
+    CHAT: signature.settings_of(openai.OpenAIChat),
+    EMBEDDING: signature.settings_of(openai.OpenAIEmbedder),
+    RERANKING: signature.settings_of(rerank.RerankClient),
 }
 _NON_CHAT_SCOPES = (EMBEDDING, RERANKING)
 _LOCAL_TABLES = ("chunks",)  # of a model inside this process, if none are set: it needs much time
@@ -90,7 +88,7 @@ class ModelRegistry:
     cache: Callable[[], ResponseCache]
     base: Path = Path()
     _chats: dict[str, Chat] = field(default_factory=dict)
-    _servers: dict[str, ModelServer] = field(default_factory=dict)  # equal connections share one rate limiter
+    _servers: dict[str, transport.ModelServer] = field(default_factory=dict)  # equal connections share one rate limiter
 
     def budget(
         self, caps: Caps | None = None, parent: Budget | None = None, cancel: CancelToken | None = None
@@ -136,14 +134,14 @@ class ModelRegistry:
         chat.server = self._servers.setdefault(key, self._with_shared_limits(chat.server, values))
         return chat
 
-    def _with_shared_limits(self, server: ModelServer, values: Mapping[str, Any]) -> ModelServer:
+    def _with_shared_limits(self, server: transport.ModelServer, values: Mapping[str, Any]) -> transport.ModelServer:
         """Return the server, with limits that all processes share."""
         if server.limiter.has_limits:
-            account = hash_parts(values["model"], values["base_url"], values["key"])
+            account = digests.hash_parts(values["model"], values["base_url"], values["key"])
             server.limiter.times = RequestTimes(lambda: self.cache().database, account)
         return server
 
-    def servers(self) -> dict[str, ModelServer]:
+    def servers(self) -> dict[str, transport.ModelServer]:
         """Return the server of each chat model by its address."""
         chats = [self.chat(scope) for scope in self.settings if scope not in _NON_CHAT_SCOPES]
         return {chat.server.display_url: chat.server for chat in chats if chat and chat.server}

@@ -9,18 +9,13 @@ from pathlib import Path
 from time import monotonic
 from typing import Annotated, Any
 
+from kumihimo.core import errors, network
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.context import Context
-from kumihimo.core.errors import UnparsableReply
-from kumihimo.core.network import MODEL, KeyVariable
 from kumihimo.core.settings import Bounds, Patience, Price, Rate, Retries, Seconds, Workers
 from kumihimo.core.usage import Usage
-from kumihimo.llm.concurrency import run_cancellable
-from kumihimo.llm.openai import get_count, nonempty_texts, parse_values
-from kumihimo.llm.prompts import number_sources, render_prompt
+from kumihimo.llm import concurrency, openai, prompts, response_body, transport
 from kumihimo.llm.protocols import LLM, Prices, RerankerName, TextsReply, TextsRequest
-from kumihimo.llm.response_body import garbled_error, read_json_body
-from kumihimo.llm.transport import connect_server
 from kumihimo.storage.response_cache import ResponseCache, cache_key
 
 PROMPT = Path(__file__).with_suffix(".md")
@@ -77,10 +72,10 @@ def listwise_scorer(llm: LLM) -> RelevanceScorer:
 
     def score_texts(question: str, texts: Sequence[str]) -> list[float]:
         try:
-            messages = render_prompt(PROMPT, passages=number_sources(texts), question=question)
+            messages = prompts.render_prompt(PROMPT, passages=prompts.number_sources(texts), question=question)
             judgements = llm(messages, schema=list[Judged])
-        except UnparsableReply as failure:
-            raise UnparsableReply(f'{failure} (while reranking: `reranker = "none"` turns it off)') from failure
+        except errors.UnparsableReply as failure:
+            raise errors.UnparsableReply(f'{failure} (while reranking: `reranker = "none"` turns it off)') from failure
         scores: dict[int, float] = {}
         for judgement in judgements:
             scores.setdefault(judgement.number, min(max(judgement.score, 0), 100) / 100)
@@ -100,8 +95,8 @@ class RerankClient:
     """
 
     model: str = ""
-    base_url: Annotated[str, MODEL] = ""
-    key: Annotated[str, KeyVariable()] = "RERANKING_API_KEY"
+    base_url: Annotated[str, network.MODEL] = ""
+    key: Annotated[str, network.KeyVariable()] = "RERANKING_API_KEY"
     candidates: Annotated[int, Bounds(2, 1000)] = 20
     workers: Workers = 8
     timeout: Seconds = 60.0
@@ -113,23 +108,23 @@ class RerankClient:
     search_price: Price | None = None
 
     def __post_init__(self) -> None:
-        self.server = connect_server(vars(self))
+        self.server = transport.connect_server(vars(self))
         self.prices = Prices(self.price, None, None, self.search_price)
         self.fingerprint = self.model
 
     def __call__(self, request: TextsRequest) -> TextsReply:
         started, count = monotonic(), len(request.texts)
-        body = {"model": self.model, "query": request.question, "documents": nonempty_texts(request.texts)}
+        body = {"model": self.model, "query": request.question, "documents": openai.nonempty_texts(request.texts)}
         with self.server.post("/rerank", {**body, "top_n": count}) as response:
-            reply = read_json_body(response.iter_bytes(), self.server.timeout)
+            reply = response_body.read_json_body(response.iter_bytes(), self.server.timeout)
             usage = _rerank_usage(reply, request.size, self.prices, monotonic() - started)
-            return parse_values(parse_scores, reply, count, usage)
+            return openai.parse_values(parse_scores, reply, count, usage)
 
 
 def _rerank_usage(response: Mapping[str, Any], size: int, prices: Prices, seconds: float) -> Usage:
     """Return the usage as the server counted it: tokens, or searches."""
-    prompt = get_count(response, "usage", "total_tokens", guess=size // 4)
-    searches = get_count(response, "meta", "billed_units", "search_units", guess=1)
+    prompt = openai.get_count(response, "usage", "total_tokens", guess=size // 4)
+    searches = openai.get_count(response, "meta", "billed_units", "search_units", guess=1)
     return Usage(1, prompt, 0, 0, prices.cost(prompt, 0, 0, searches), seconds)
 
 
@@ -150,12 +145,12 @@ def parse_scores(response: Mapping[str, Any], texts: int) -> list[float]:
         pairs = [(row["index"], row["relevance_score"] if "relevance_score" in row else row["score"]) for row in rows]
         by_index = {range(texts).index(index): float(score) for index, score in pairs}
     except (KeyError, OverflowError, TypeError, ValueError) as error:
-        raise garbled_error() from error
+        raise response_body.garbled_error() from error
     if not by_index or len(by_index) < len(pairs):
-        raise garbled_error()
+        raise response_body.garbled_error()
     lowest, highest = min(0.0, *by_index.values()), max(1.0, *by_index.values())
     if not isfinite(highest - lowest) or not all(map(isfinite, by_index.values())):
-        raise garbled_error()
+        raise response_body.garbled_error()
     if (lowest, highest) != (0.0, 1.0):
         lowest, highest = min(by_index.values()), max(by_index.values())
     scale = highest - lowest or 1.0
@@ -181,7 +176,7 @@ def cached_scorer(
         def fetch() -> bytes:
             return json.dumps(send(request).values).encode()
 
-        return list(run_cancellable(lambda: cache.get_or_fetch(request_key, fetch, parse), cancel))
+        return list(concurrency.run_cancellable(lambda: cache.get_or_fetch(request_key, fetch, parse), cancel))
 
     return score_texts
 

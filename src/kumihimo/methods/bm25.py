@@ -1,18 +1,17 @@
 """question -> chunks by keyword search alone: the baseline."""
 
+from kumihimo.core import records, signature
 from kumihimo.core.context import Context
-from kumihimo.core.records import Chunk
 from kumihimo.core.settings import Results
-from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
 from kumihimo.llm.protocols import Reranker, RerankerName
 from kumihimo.search.protocols import KeywordSearch
 
 
-@declare(best_for="exact words of the documents: a name, a number, a term")
+@signature.declare(best_for="exact words of the documents: a name, a number, a term")
 def bm25(
     question: str,
-    chunks: Table[Chunk],
+    chunks: Table[records.Chunk],
     keyword_search: KeywordSearch,
     rerank: Reranker,
     *,

@@ -12,19 +12,10 @@ from kumihimo.core.settings import Bounds, StartRows, Window
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
 from kumihimo.index.chunk_background import Description
-from kumihimo.llm.concurrency import map_concurrent
-from kumihimo.llm.prompts import render_prompt, require_text
+from kumihimo.llm import concurrency, prompts
 from kumihimo.llm.protocols import LLM, Reranker, RerankerName
 from kumihimo.methods.local import local
-from kumihimo.methods.shared import ranking
-from kumihimo.methods.shared.map_step import (
-    FORM_TOKENS,
-    REDUCE_PROMPT,
-    SOURCE_TOKENS,
-    document_dates,
-    rank_statements,
-    rows_to_sources,
-)
+from kumihimo.methods.shared import map_step, ranking
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.tokens import content_tokens
@@ -65,12 +56,18 @@ def drift_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
     """Return the calls for the first guess, the folds and follow-up questions."""
     calls, followups = settings["calls"], settings["depth"] * settings["width"]
     folds = min(settings["folds"], settings["k"], sizes.rows("reports"), calls - 1)
-    most = sizes.prompt_tokens(PROMPT) + FORM_TOKENS + settings["budget"] + _MAX_SOURCES * SOURCE_TOKENS + _MAX_KNOWN
+    most = (
+        sizes.prompt_tokens(PROMPT)
+        + map_step.FORM_TOKENS
+        + settings["budget"]
+        + _MAX_SOURCES * map_step.SOURCE_TOKENS
+        + _MAX_KNOWN
+    )
     maximum = min(calls, 1 + folds + followups)
     return QueryCost.for_calls((1, maximum), (sizes.prompt_tokens(HYPOTHESIS_PROMPT), most), (1, 1 + followups))
 
 
-@declare(best_for="a broad question in several steps", answer_prompt=REDUCE_PROMPT, calls=drift_cost)
+@declare(best_for="a broad question in several steps", answer_prompt=map_step.REDUCE_PROMPT, calls=drift_cost)
 def drift(
     question: str,
     chunks: Table[Chunk],
@@ -107,7 +104,7 @@ def drift(
     But: the hypothetical report has a fixed form, not that of a random report; follow-ups are ranked by the score of
     their answer and the model's confidence, not sampled; each is asked once; the points have a window.
     """
-    hypothetical = llm(render_prompt(HYPOTHESIS_PROMPT, question=question), parse=require_text)
+    hypothetical = llm(prompts.render_prompt(HYPOTHESIS_PROMPT, question=question), parse=prompts.require_text)
     nearest = vector_search(reports, hypothetical, k=k).evidence
     count = min(folds, len(nearest), calls - 1)
 
@@ -123,7 +120,7 @@ def drift(
         asked += leads
         answered += take_steps(answered, [(lead, local(lead, *tables, *ports, budget=budget)) for lead in leads])
     statements = ((step.answer, step.score, step.sources, rows) for step, rows in answered)
-    return rerank(question, rank_statements(statements, tokenizer), reranker).fit(window, tokenizer)
+    return rerank(question, map_step.rank_statements(statements, tokenizer), reranker).fit(window, tokenizer)
 
 
 def _take_steps(
@@ -138,11 +135,11 @@ def _take_steps(
 
     def answer_one(search: SubQuestion) -> AnsweredStep:
         rows = search[1].top(_MAX_SOURCES).evidence
-        sources = rows_to_sources(rows, document_dates(descriptions, rows))
-        prompt = render_prompt(PROMPT, sources=sources, question=question, known=known, step=search[0])
+        sources = map_step.rows_to_sources(rows, map_step.document_dates(descriptions, rows))
+        prompt = prompts.render_prompt(PROMPT, sources=sources, question=question, known=known, step=search[0])
         return llm(prompt, schema=DriftStep), rows
 
-    return list(map_concurrent(answer_one, [search for search in searches if search[1]], llm.workers))
+    return list(concurrency.map_concurrent(answer_one, [search for search in searches if search[1]], llm.workers))
 
 
 def _select_leads(answered: Iterable[AnsweredStep], asked: Iterable[str], count: int) -> list[str]:

@@ -12,12 +12,9 @@ from kumihimo.core.settings import Bounds, Seed, Window
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
 from kumihimo.index.communities import communities_at_level
-from kumihimo.llm.concurrency import map_concurrent
-from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm import concurrency, prompts
 from kumihimo.llm.protocols import LLM, Reranker, RerankerName
-from kumihimo.methods.shared import map_step
-from kumihimo.methods.shared.spread import sample_rows
-from kumihimo.methods.shared.topic_extracts import extract_topic_sentences
+from kumihimo.methods.shared import map_step, spread, topic_extracts
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.question import ParsedQuestion
 
@@ -127,10 +124,12 @@ def _read_documents(
 ) -> Context:
     """Return what documents say about the topic, or a sample of all."""
     if question.is_on_all:
-        ids = sample_rows((id for (id,) in chunks.columns("id")), _SAMPLE)
+        ids = spread.sample_rows((id for (id,) in chunks.columns("id")), _SAMPLE)
         return Context(tuple(Evidence(chunks.name, row, 1.0) for row in chunks.get_many(ids).values()))
     topic = question.forced_topic or question.text
-    found = extract_topic_sentences(topic, chunks, None, None, None, keyword_search, vector_search, tokenizer)
+    found = topic_extracts.extract_topic_sentences(
+        topic, chunks, None, None, None, keyword_search, vector_search, tokenizer
+    )
     return found or keyword_search(chunks, question.text, k=_SAMPLE)
 
 
@@ -212,8 +211,8 @@ def select_communities(
 def _rate_reports(question: str, communities: Iterable[Community], reports: Table[Report], llm: LLM) -> dict[str, int]:
     def rating(report: Report) -> tuple[str, int]:
         return report.id, llm(
-            render_prompt(RATING_PROMPT, report=report.prompt_text, question=question), schema=ReportRating
+            prompts.render_prompt(RATING_PROMPT, report=report.prompt_text, question=question), schema=ReportRating
         ).rating
 
     loaded_reports = reports.get_many(community.id for community in communities).values()
-    return dict(map_concurrent(rating, loaded_reports, llm.workers))
+    return dict(concurrency.map_concurrent(rating, loaded_reports, llm.workers))

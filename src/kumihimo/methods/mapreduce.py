@@ -1,27 +1,26 @@
 """question -> points from every chunk: corpus-level answers without a graph."""
 
+from kumihimo.core import records, signature
 from kumihimo.core.context import Context, Evidence, Tokenizer
-from kumihimo.core.records import Chunk
 from kumihimo.core.settings import Seed, Window
-from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
 from kumihimo.llm.protocols import LLM, Reranker, RerankerName
 from kumihimo.methods.shared.map_step import REDUCE_PROMPT, batch_evidence, extract_points, map_cost, shuffle_ids
 
 
-def mapreduce_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
+def mapreduce_cost(settings: signature.MethodSettings, sizes: signature.IndexSizes) -> signature.QueryCost:
     """Return a call for each batch of chunks."""
     return map_cost(sizes.rows("chunks"), sizes.tokens("chunks"), settings["window"], sizes)
 
 
-@declare(
+@signature.declare(
     best_for="the whole corpus, at any cost: reads everything for each question",
     answer_prompt=REDUCE_PROMPT,
     calls=mapreduce_cost,
 )
 def mapreduce(
     question: str,
-    chunks: Table[Chunk],
+    chunks: Table[records.Chunk],
     llm: LLM,
     tokenizer: Tokenizer,
     rerank: Reranker,

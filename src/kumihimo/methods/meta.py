@@ -19,9 +19,8 @@ from kumihimo.llm.protocols import LLM, Reranker, RerankerName
 from kumihimo.methods.shared.map_step import SOURCE_TOKENS
 from kumihimo.methods.shared.ranking import merge_best, new_questions
 from kumihimo.search.protocols import VectorSearch
+from kumihimo.text import tokens, translation
 from kumihimo.text.question import ParsedQuestion
-from kumihimo.text.tokens import subject_terms
-from kumihimo.text.translation import script_language
 
 PROMPT = Path(__file__).with_suffix(".md")
 log = logging.getLogger("kumihimo")
@@ -102,9 +101,9 @@ def _bears_on(text: str, question: str) -> bool:
     >>> [_bears_on("Tide gates", text) for text in ("Who opens the gates?", "Who sells eels?", "誰が売るのですか")]
     [True, False, True]
     """
-    if script_language(question, "") != script_language(text, ""):
+    if translation.script_language(question, "") != translation.script_language(text, ""):
         return True
-    return not set(subject_terms(text)).isdisjoint(ParsedQuestion(question).terms)
+    return not set(tokens.subject_terms(text)).isdisjoint(ParsedQuestion(question).terms)
 
 
 # -- writing the queries

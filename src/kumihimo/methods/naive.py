@@ -1,19 +1,18 @@
 """question -> chunks by vector and keyword search, fused: plain RAG."""
 
+from kumihimo.core import records, signature
 from kumihimo.core.context import Context, Tokenizer
-from kumihimo.core.records import Chunk
 from kumihimo.core.settings import Results, Tokens, Weight
-from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
 from kumihimo.llm.protocols import Reranker, RerankerName
 from kumihimo.methods.shared.ranking import hybrid_search
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 
 
-@declare(best_for="a detail in one place")
+@signature.declare(best_for="a detail in one place")
 def naive(
     question: str,
-    chunks: Table[Chunk],
+    chunks: Table[records.Chunk],
     keyword_search: KeywordSearch,
     vector_search: VectorSearch,
     tokenizer: Tokenizer,

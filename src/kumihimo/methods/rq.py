@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
+from kumihimo.core import errors, records
 from kumihimo.core.context import Context, Evidence, Tokenizer
-from kumihimo.core.errors import UnparsableReply
-from kumihimo.core.records import Chunk
 from kumihimo.core.settings import Bounds, Results, Tokens, Weight
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
@@ -17,9 +16,8 @@ from kumihimo.llm.protocols import LLM, Reranker, RerankerName
 from kumihimo.methods.shared.map_step import FORM_TOKENS, SOURCE_TOKENS
 from kumihimo.methods.shared.ranking import hybrid_search, merge_best, new_questions
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
+from kumihimo.text import scripts, tokens
 from kumihimo.text.question import ParsedQuestion
-from kumihimo.text.scripts import fold_text
-from kumihimo.text.tokens import locate_words
 
 PROMPT = Path(__file__).with_suffix(".md")
 _MAX_PASSAGES = 8  # in a prompt
@@ -46,7 +44,7 @@ def rq_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
 @declare(best_for="a question with several parts or steps", calls=rq_cost)
 def rq(
     question: str,
-    chunks: Table[Chunk],
+    chunks: Table[records.Chunk],
     llm: LLM,
     keyword_search: KeywordSearch,
     vector_search: VectorSearch,
@@ -98,10 +96,10 @@ def _next_queries(question: str, searched: Sequence[str], passages: Sequence[Evi
     prompt = render_prompt(PROMPT, passages=number_sources(texts), queries=queries, question=question)
     try:
         proposed = llm(prompt, schema=Next).queries
-    except UnparsableReply as error:
+    except errors.UnparsableReply as error:
         log.warning("rq searches for the question alone: %s", error)
         return []
-    known = {token for token, *_ in locate_words(fold_text("\n".join((*searched, *texts))))}
+    known = {token for token, *_ in tokens.locate_words(scripts.fold_text("\n".join((*searched, *texts))))}
     return [query for query in proposed if all(name.token in known for name in ParsedQuestion(query).names)]
 
 

@@ -13,16 +13,7 @@ from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, decla
 from kumihimo.core.table import Table
 from kumihimo.index.chunk_background import Description
 from kumihimo.llm.protocols import LLM, Reranker, RerankerName
-from kumihimo.methods.shared import spread
-from kumihimo.methods.shared.map_step import (
-    FORM_TOKENS,
-    MAP_PROMPT,
-    REDUCE_PROMPT,
-    SOURCE_TOKENS,
-    document_dates,
-    extract_points,
-    make_point,
-)
+from kumihimo.methods.shared import map_step, spread
 from kumihimo.methods.shared.ranking import hybrid_search
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.question import ParsedQuestion
@@ -54,14 +45,14 @@ _CALL_TOKENS = 5000  # from which another call is worth its prompt
 def wide_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
     """Return at most four calls, whatever the size of the index."""
     rows = sizes.rows("chunks") + sizes.rows("reports")
-    tokens = min(sizes.tokens("chunks") + sizes.tokens("reports") + rows * SOURCE_TOKENS, settings["reads"])
+    tokens = min(sizes.tokens("chunks") + sizes.tokens("reports") + rows * map_step.SOURCE_TOKENS, settings["reads"])
     most = min(_CALLS, rows)
-    return QueryCost((0, most), (0, most * (sizes.prompt_tokens(MAP_PROMPT) + FORM_TOKENS) + tokens))
+    return QueryCost((0, most), (0, most * (sizes.prompt_tokens(map_step.MAP_PROMPT) + map_step.FORM_TOKENS) + tokens))
 
 
 @declare(
     best_for="many documents together: an overview, main points, changes over time, a comparison",
-    answer_prompt=REDUCE_PROMPT,
+    answer_prompt=map_step.REDUCE_PROMPT,
     calls=wide_cost,
 )
 def wide(
@@ -87,14 +78,14 @@ def wide(
     that is read, in at most four calls. window: tokens of the points.
     """
     read = _written_reports(question, reports, keyword_search, vector_search).fit(int(reads * _REPORT_SHARE), tokenizer)
-    reads -= sum(item.tokens(tokenizer) + SOURCE_TOKENS for item in read)
+    reads -= sum(item.tokens(tokenizer) + map_step.SOURCE_TOKENS for item in read)
     found, aspects = _find_passages(question, chunks, descriptions, keyword_search, vector_search, tokenizer, reads)
     ids = [item.record.id for item in found]
     vectors = vector_search.vectors(chunks, ids)
     clusters = spread.cluster_vectors(vectors, _CLUSTERS)
     if question.is_on_all:  # what is typical of its cluster tells more than the words of the question
         found = [replace(item, score=item.score * (1 + clusters.get(item.record.id, (0, 0.0))[1])) for item in found]
-    dates = document_dates(descriptions, found)
+    dates = map_step.document_dates(descriptions, found)
     inside = {id: date for id, date in dates.items() if _is_inside(date, question)}
     found = [item if _document(item) in inside else replace(item, score=item.score * _OUTSIDE) for item in found]
     groups = _group_passages(ids, {id: cluster for id, (cluster, _) in clusters.items()}, aspects, inside)
@@ -102,7 +93,7 @@ def wide(
     rows = [*read, *sorted(picked, key=lambda item: (dates[_document(item)], item.record.id))]
     calls = min(_CALLS, 1 + sum(item.tokens(tokenizer) for item in rows) // _CALL_TOKENS)
     batches = spread.split_evenly(rows, calls, tokenizer)
-    points = extract_points(question.text, batches, llm, tokenizer, dates=dates)
+    points = map_step.extract_points(question.text, batches, llm, tokenizer, dates=dates)
     points = rerank(question.text, Context(tuple(_merge_points(points, tokenizer))), reranker).fit(window, tokenizer)
     if question.asks_change:
         points = Context(tuple(sorted(points, key=lambda item: _first_date(item, dates))))
@@ -230,7 +221,7 @@ def _merge_points(points: Context, tokenizer: Tokenizer) -> Iterator[Evidence]:
             groups.append((words, numbers, [item]))
     for *_, (first, *others) in groups:
         sources = dict.fromkeys(source for item in (first, *others) for source in item.record.parents())
-        yield replace(first, record=make_point(first.text, tuple(sources), tokenizer)) if others else first
+        yield replace(first, record=map_step.make_point(first.text, tuple(sources), tokenizer)) if others else first
 
 
 def _first_date(point: Evidence, dates: Mapping[str, str]) -> str:

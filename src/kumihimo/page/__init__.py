@@ -16,8 +16,7 @@ from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse import community_tree
 from kumihimo.app.browse.community_tree import CommunityTree, display_name, table_or_empty
 from kumihimo.core.records import Reference, Report
-from kumihimo.text.safe_write import FILE_MARK, write_file
-from kumihimo.text.translation import message_language, translate
+from kumihimo.text import safe_write, translation
 
 _MARGIN = 1.2  # between two members, in the same unit as radii
 _ITERATIONS = 60  # for the smallest enclosing circle
@@ -179,7 +178,7 @@ Positions = Mapping[str, Mapping[str, int]]  # by table, of each row on the page
 def write_graph_page(snapshot: Snapshot, path: Path, *, force: bool = False) -> dict[str, int]:
     """Write the page; return its number of entities, relations and reports."""
     data = page_data(snapshot)
-    write_file(path, render_page(data), force=force)
+    safe_write.write_file(path, render_page(data), force=force)
     drawn = {"entities": len(data["nodes"]), "relations": len(data["edges"])}
     return drawn | {"reports": len(table_or_empty(snapshot, "reports"))}
 
@@ -368,12 +367,12 @@ def render_template(
 
     def labels(name: str) -> dict[str, str]:
         """Return the labels of a script with their translations."""
-        return {text: re.sub(":t}", "}", translate(text)) for text in script_labels(asset(name))}
+        return {text: re.sub(":t}", "}", translation.translate(text)) for text in script_labels(asset(name))}
 
     environment.filters |= {"json": json_for_html, **(filters or {})}
     environment.globals |= {"asset": asset, "hash_of": hash_of, "labels": labels}
-    environment.globals |= {"language": message_language, "translate": translate}
-    environment.globals |= {"file_mark": FILE_MARK, "version": metadata.version("kumihimo"), **values}
+    environment.globals |= {"language": translation.message_language, "translate": translation.translate}
+    environment.globals |= {"file_mark": safe_write.FILE_MARK, "version": metadata.version("kumihimo"), **values}
     return environment.get_template(name).generate()
 
 

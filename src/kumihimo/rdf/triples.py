@@ -11,8 +11,7 @@ from urllib.parse import quote
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kumihimo.core import records
-from kumihimo.core.digests import hash_parts
+from kumihimo.core import digests, records
 from kumihimo.core.table import Table
 from kumihimo.index.pdtb_senses import PDTB_ONTOLOGY, DiscourseSense
 
@@ -108,7 +107,7 @@ class RdfContext:
 
     def value_iri(self, name: str) -> NamedNode:
         """Return the IRI of a slot value: its text, or its digest."""
-        return _make_iri(f"{self.base}value/", name if len(name) <= _MAX_VALUE_CHARS else hash_parts(name))
+        return _make_iri(f"{self.base}value/", name if len(name) <= _MAX_VALUE_CHARS else digests.hash_parts(name))
 
     def slot_iri(self, name: str) -> NamedNode:
         """Return the property of a 5W1H slot."""

@@ -15,9 +15,8 @@ from kumihimo.core.errors import LimitExceeded, SourceError, describe_fault, des
 from kumihimo.core.records import NOT_READ, Document
 from kumihimo.core.settings import Bounds
 from kumihimo.core.wiring import FileType, Reader
+from kumihimo.readers import ocr, packed
 from kumihimo.readers.fields import complete_fields
-from kumihimo.readers.ocr import SUFFIXES
-from kumihimo.readers.packed import find_suffix
 from kumihimo.readers.page import Page, add_unread, format_utc
 from kumihimo.readers.text import describe_guess
 from kumihimo.text.sentences import shorten_title
@@ -77,7 +76,7 @@ def has_reader(path: Path | PurePosixPath, readers: Mapping[str, FileType]) -> b
 
 def no_reader_error(path: Path | PurePosixPath, name: str, readers: Mapping[str, FileType]) -> SourceError:
     """Return the error for a file of an unsupported type."""
-    if path.suffix.lower() in SUFFIXES:  # without the extra `ocr`
+    if path.suffix.lower() in ocr.SUFFIXES:  # without the extra `ocr`
         return SourceError(f"{name}: to read the text of pictures, run `pip install 'kumihimo[ocr]'`")
     return SourceError(f"{name}: {describe_unknown('reader for', path.suffix or path.name, readers)}")
 
@@ -183,7 +182,7 @@ class _Origin:
 
 def _build_documents(origin: _Origin, data: bytes, suffix: str, readers: Mapping[str, FileType]) -> Iterator[Document]:
     """Yield the documents of a file, and of its attachments."""
-    file_type = readers.get(suffix.lower() or find_suffix(data, str(origin))) or readers[""]
+    file_type = readers.get(suffix.lower() or packed.find_suffix(data, str(origin))) or readers[""]
     is_text = file_type.is_simple or file_type.media_type.startswith(TEXT_TYPES)
     notes = describe_guess(data) if is_text else []
     for page in _read_pages(file_type.read, data, str(origin)):

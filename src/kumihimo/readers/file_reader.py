@@ -8,12 +8,10 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar
 
-from kumihimo.core.digests import replace_surrogates
+from kumihimo.core import digests, executors, wiring
 from kumihimo.core.errors import SourceError
-from kumihimo.core.executors import WorkerContext
 from kumihimo.core.records import Document
 from kumihimo.core.table import codec
-from kumihimo.core.wiring import FileType
 from kumihimo.readers import READERS
 from kumihimo.readers.documents import ReadingLimits, iterate_documents, read_documents
 from kumihimo.readers.reading_worker import ReadingWorker, reply_errors
@@ -43,7 +41,7 @@ class ReadingSpec:
     limits: ReadingLimits
     name: ClassVar[str] = "files"
 
-    def open(self, context: WorkerContext) -> Callable[[ReadingJob], Reading]:
+    def open(self, context: executors.WorkerContext) -> Callable[[ReadingJob], Reading]:
         reader = FileReader(context.catalogue.readers, self.limits)
         return lambda job: reader.try_read(job) if job.path.exists() else (job, None)
 
@@ -57,7 +55,7 @@ class FileReader:
     A reader function that the child cannot import, such as one of a notebook, runs in this process.
     """
 
-    def __init__(self, readers: Mapping[str, FileType], limits: ReadingLimits) -> None:
+    def __init__(self, readers: Mapping[str, wiring.FileType], limits: ReadingLimits) -> None:
         self.readers, self.limits = readers, limits
         self.worker = ReadingWorker(_HANDLER, limits)
         self._added = {suffix: each for suffix, each in readers.items() if READERS.get(suffix) != each}
@@ -100,7 +98,7 @@ class FileReader:
         self.worker.close()
 
 
-def _is_importable(file_type: FileType) -> bool:
+def _is_importable(file_type: wiring.FileType) -> bool:
     """Return whether another process can import the reader by its name."""
     module, name = file_type.read.__module__, file_type.read.__qualname__
     if module == "__main__" or "<" in name or module not in sys.modules:
@@ -118,9 +116,9 @@ def answer_request(request: Mapping[str, Any]) -> Iterator[Any]:
     """
     readers, encode = dict(READERS), codec(Document).encode
     for suffix, (module, name, media_type, has_attachments) in request["readers"].items():
-        readers[suffix] = FileType(media_type, attrgetter(name)(import_module(module)), has_attachments)
+        readers[suffix] = wiring.FileType(media_type, attrgetter(name)(import_module(module)), has_attachments)
     documents = iterate_documents(Path(request["path"]), request["uri"], readers, ReadingLimits(**request["limits"]))
     rows = (encode(document.id, document) for document in documents)
     yield from reply_errors(
-        [replace_surrogates(each) if isinstance(each, str) else each for each in row] for row in rows
+        [digests.replace_surrogates(each) if isinstance(each, str) else each for each in row] for row in rows
     )

@@ -6,9 +6,8 @@ from html import unescape
 from html.entities import html5
 from urllib.parse import unquote_to_bytes
 
-from kumihimo.readers.front_matter import parse_front_matter
+from kumihimo.readers import front_matter, plain_text
 from kumihimo.readers.page import Page
-from kumihimo.readers.plain_text import find_footer
 from kumihimo.readers.text import decode
 
 FENCED = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*(?:\n(?! {0,3}\1)[^\n]*)*+(?:\n[^\n]*)?", re.M)
@@ -54,8 +53,8 @@ def read_markdown(data: bytes, name: str) -> Iterator[Page]:
     The metadata is the front matter. The title comes from there, or is the first heading of the first level.
     """
     text = decode(data, name)
-    metadata, body = parse_front_matter(text)
-    end, footer = find_footer(text)
+    metadata, body = front_matter.parse_front_matter(text)
+    end, footer = plain_text.find_footer(text)
     body = min(body, end)
     text = text[:body] + drop_markup(text[body:end])
     title = metadata.pop("title", None)

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.markdown import drop_markup, first_title
+from kumihimo.readers import markdown, tables
 from kumihimo.readers.page import Page, join_with_places
-from kumihimo.readers.tables import parse_json
 
 MAX_OUTPUT_CHARS = 2_000  # of one result; the rest is seldom read
 ESCAPE_CODE = re.compile(r"\x1b\[[0-9;]*m")
@@ -18,7 +17,7 @@ def read_notebook(data: bytes, name: str) -> Iterator[Page]:
 
     They are text, code, and what the code has printed. Raises SourceError if the file is no notebook.
     """
-    value = parse_json(data, name)
+    value = tables.parse_json(data, name)
     if value is None:
         return
     cells = list(_list_cells(value)) if isinstance(value, dict) else []
@@ -28,7 +27,7 @@ def read_notebook(data: bytes, name: str) -> Iterator[Page]:
     texts = ((_cell_text(cell, language), f"cell {number}") for number, cell in enumerate(cells, 1))
     text, places = join_with_places((text, ((0, place),)) for text, place in texts if text.strip())
     metadata = {"language": language} if language else {}
-    yield Page(title=first_title(text), text=text, metadata=metadata, places=places)
+    yield Page(title=markdown.first_title(text), text=text, metadata=metadata, places=places)
 
 
 def _list_cells(notebook: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -54,7 +53,7 @@ def _cell_text(cell: dict[str, Any], language: str) -> str:
     if kind == "heading":
         return f"{'#' * min(max(int(cell.get('level') or 1), 1), 6)} {source}"
     if kind != "code":
-        return drop_markup(source) if kind == "markdown" else source
+        return markdown.drop_markup(source) if kind == "markdown" else source
     parts = [f"```{language}\n{source}\n```"] if source.strip() else []
     outputs = (_output_text(output).strip("\n") for output in _dicts(cell.get("outputs")))
     return "\n\n".join([*parts, *(f"```\n{text}\n```" for text in outputs if text)])

@@ -14,10 +14,9 @@ from warnings import catch_warnings, simplefilter
 
 from kumihimo.core.errors import SourceError
 from kumihimo.core.wiring import FileType
+from kumihimo.readers import paragraphs, titles
 from kumihimo.readers.glyphs import TextLine, is_cjk_letter, order_columns
 from kumihimo.readers.page import Page, second_place
-from kumihimo.readers.paragraphs import join_paragraphs, usual_size
-from kumihimo.readers.titles import first_page_title
 
 DPI = 200  # of a page drawn for the engine
 MAX_SIDE = 2000  # pixels: the engine makes larger pictures smaller
@@ -75,7 +74,7 @@ def fit_size(lines: Sequence[TextLine], size: float) -> list[TextLine]:
 
     The letters of two scanned pages may have any sizes, and are no headings for that.
     """
-    factor = size / (usual_size([lines]) or 1.0)
+    factor = size / (paragraphs.usual_size([lines]) or 1.0)
     return [replace(line, **{name: factor * getattr(line, name) for name in LINE_LENGTHS}) for line in lines]
 
 
@@ -305,10 +304,10 @@ def _read_lines(picture: Any) -> list[TextLine]:
 
 def build_picture_page(pages: list[list[TextLine]]) -> Page:
     """Build a page of the lines on all pages."""
-    joined = join_paragraphs(pages)
+    joined = paragraphs.join_paragraphs(pages)
     places = tuple((offset, f"p. {number}") for number, offset in enumerate(joined.page_starts, 1))
     return Page(
-        title=first_page_title(joined.text, second_place(places)),
+        title=titles.first_page_title(joined.text, second_place(places)),
         text=joined.text,
         places=places if len(pages) > 1 else (),
     )

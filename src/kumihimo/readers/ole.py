@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.archive import OLE_MAGIC
+from kumihimo.readers import archive, titles
 from kumihimo.readers.page import Row
 from kumihimo.readers.text import decode
-from kumihimo.readers.titles import human_title
 
 CODE_PAGES = {65001: "utf-8", 20127: "ascii", 28591: "iso-8859-1", 50220: "iso2022_jp", 50221: "iso2022_jp"}
 CODE_PAGES |= {51932: "euc_jp", 54936: "gb18030", 20866: "koi8-r", 10000: "mac_roman"}
@@ -48,7 +47,7 @@ def open_ole(data: bytes, name: str) -> OleFile:
     from olefile import OleFileIO
     from olefile.olefile import OleFileError
 
-    if not data.startswith(OLE_MAGIC):
+    if not data.startswith(archive.OLE_MAGIC):
         raise SourceError(f"{name}: damaged, or not what its name says (no OLE file); save it again")
     try:
         source = OleFileIO(io.BytesIO(data))
@@ -78,7 +77,7 @@ def read_summary(file: OleFile) -> tuple[str, Row]:
             metadata[key] = value
     if summary.create_time and summary.create_time.year > 1601:  # its zero
         metadata["date"] = summary.create_time.date().isoformat()
-    return human_title(_clean_property(summary.title, label)), metadata
+    return titles.human_title(_clean_property(summary.title, label)), metadata
 
 
 def _clean_property(value: object, label: str) -> str:

@@ -9,9 +9,8 @@ from xml.etree import ElementTree
 from zipfile import ZipFile
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers import page as layout, workbooks
+from kumihimo.readers import page as layout, titles, workbooks
 from kumihimo.readers.archive import locked_error, open_archive, read_part, read_xml
-from kumihimo.readers.titles import human_title
 from kumihimo.readers.workbooks import Formatter, Place, Shown
 
 URN = "{urn:oasis:names:tc:opendocument:xmlns:%s:1.0}"
@@ -94,7 +93,7 @@ def _read_meta(archive: ZipFile, name: str) -> tuple[str, layout.Row]:
     for node in read_xml(archive, "meta.xml", name).iter():
         text = (node.text or "").strip()
         if node.tag == f"{DC}title":
-            title = human_title(text)
+            title = titles.human_title(text)
         elif node.tag == f"{META}keyword" and text:
             keywords.append(text)
         elif (key := PROPERTIES.get(node.tag)) and text:

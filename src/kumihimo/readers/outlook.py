@@ -10,10 +10,9 @@ from email.utils import format_datetime
 from mimetypes import guess_type
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.mail import CONTROL_CHARS, HEADERS, MAX_HEADER_CHARS, build_mail_page
+from kumihimo.readers import mail, rtf
 from kumihimo.readers.ole import OleFile, code_page_name, open_ole
 from kumihimo.readers.page import Page
-from kumihimo.readers.rtf import read_rtf
 from kumihimo.readers.text import decode
 
 # The numbers of properties.
@@ -46,7 +45,7 @@ def read_msg(data: bytes, name: str) -> Iterator[Page]:
     file = open_ole(data, name)
     if (PROPERTIES,) not in file.streams:
         raise SourceError(f"{name}: not a message of Outlook; save it again as .msg or .eml")
-    yield build_mail_page(_to_message(file, ()), name)
+    yield mail.build_mail_page(_to_message(file, ()), name)
 
 
 class _Storage:
@@ -85,8 +84,8 @@ def _to_message(file: OleFile, path: tuple[str, ...], depth: int = 0) -> EmailMe
     """Return an e-mail of the same headers, texts and attachments."""
     storage, message = _Storage(file, path), EmailMessage(policy=POLICY)
     for label, value in _headers(storage).items():
-        if text := " ".join(CONTROL_CHARS.sub(" ", value).split()):
-            message.set_raw(label, text[:MAX_HEADER_CHARS])
+        if text := " ".join(mail.CONTROL_CHARS.sub(" ", value).split()):
+            message.set_raw(label, text[: mail.MAX_HEADER_CHARS])
     html = _html(storage)
     message.set_content(_without_surrogates(storage.text(BODY) or ("" if html else _rtf_text(storage))))
     if html:
@@ -104,7 +103,7 @@ def _headers(storage: _Storage) -> dict[str, str]:
     headers = {"From": _format_address(storage.text(SENDER_NAME), address)}
     headers |= _recipients(storage)
     headers["Date"] = storage.date(SENT) or storage.date(DELIVERED)
-    headers |= {label: str(sent[label]) for label in (*HEADERS, "Date") if sent[label]}
+    headers |= {label: str(sent[label]) for label in (*mail.HEADERS, "Date") if sent[label]}
     return headers | {"Subject": storage.text(SUBJECT)}
 
 
@@ -140,7 +139,7 @@ def _attach(message: EmailMessage, storage: _Storage, depth: int) -> None:
     main, _, sub = (guess_type(name)[0] or "application/octet-stream").partition("/")
     if main in ("message", "multipart"):
         main, sub = "application", "octet-stream"
-    file_name = _without_surrogates(" ".join(CONTROL_CHARS.sub(" ", name).split()))
+    file_name = _without_surrogates(" ".join(mail.CONTROL_CHARS.sub(" ", name).split()))
     message.add_attachment(storage.stream(DATA, BINARY), main, sub, filename=file_name)
 
 
@@ -151,7 +150,7 @@ def _without_surrogates(text: str) -> str:
 def _rtf_text(storage: _Storage) -> str:
     """Return the text of a message that is only in rich text."""
     source = decompress_rtf(storage.stream(RTF, BINARY))
-    return "\n\n".join(page.text for page in read_rtf(source, storage.file.name)) if source else ""
+    return "\n\n".join(page.text for page in rtf.read_rtf(source, storage.file.name)) if source else ""
 
 
 def decompress_rtf(data: bytes) -> bytes:

@@ -12,13 +12,10 @@ from unicodedata import bidirectional
 
 from kumihimo.core.errors import SourceError
 from kumihimo.core.records import NOT_READ
-from kumihimo.readers import glyphs, ocr
+from kumihimo.readers import glyphs, ocr, paragraphs, table_lines, titles
 from kumihimo.readers.glyphs import TextLine, is_cjk_letter, merge_cells
 from kumihimo.readers.page import Page, second_place
-from kumihimo.readers.paragraphs import HEADING_SIZE, join_paragraphs, usual_size
 from kumihimo.readers.pdf_checks import Fault, find_fault, read_fields
-from kumihimo.readers.table_lines import join_rows
-from kumihimo.readers.titles import first_page_title, human_title
 
 FAULTS = {
     "picture": "a picture, of which only a stamp or a page number is read",
@@ -66,7 +63,9 @@ def read_pdf(data: bytes, name: str) -> Iterator[Page]:
             raise SourceError(f"{name}: locked with a password; save it without one") from error
         remedy = "download it again, or print it to a new PDF"
         raise SourceError(f"{name}: not a complete PDF ({error}); {remedy}") from error
-    size = usual_size([page for number, page in enumerate(pages) if number not in pictures]) or ocr.LETTER_SIZE
+    size = (
+        paragraphs.usual_size([page for number, page in enumerate(pages) if number not in pictures]) or ocr.LETTER_SIZE
+    )
     pages = [ocr.fit_size(page, size) if number in pictures else page for number, page in enumerate(pages)]
     unread_pages = [f"p. {number + 1}: {FAULTS[fault]}{_ocr_remedy(fault)}" for number, fault in faults.items()]
     yield _build_page(pages, properties, name, unread_pages, {number + 1 for number in faults})
@@ -113,7 +112,7 @@ def _build_page(
     named: Collection[int] = (),
 ) -> Page:
     """Build the page. named: the numbers of pages in `unread`."""
-    result = join_paragraphs(drop_running_heads(pages))
+    result = paragraphs.join_paragraphs(drop_running_heads(pages))
     if not result.text.strip():
         if ocr.is_installed():
             raise SourceError(f"{name}: no text on any of its pages ({len(pages):,}), and OCR finds none; scan it anew")
@@ -131,8 +130,8 @@ def _build_page(
     if unread:
         metadata[NOT_READ] = unread
     places = tuple((offset, f"p. {number}") for number, offset in enumerate(result.page_starts, 1))
-    title = human_title(properties.get("Title", ""))
-    title = title or first_page_title(result.text, second_place(places), partial(_heading_size, pages))
+    title = titles.human_title(properties.get("Title", ""))
+    title = title or titles.first_page_title(result.text, second_place(places), partial(_heading_size, pages))
     return Page(title=title, text=result.text, metadata=metadata, places=places)
 
 
@@ -146,7 +145,7 @@ def drop_running_heads(pages: Sequence[Sequence[TextLine]]) -> list[list[TextLin
 
     A running head stays where it first stands, and a page of nothing else stays whole: no text is lost.
     """
-    largest = HEADING_SIZE * usual_size(pages)
+    largest = paragraphs.HEADING_SIZE * paragraphs.usual_size(pages)
     keys_by_page = [[_head_keys(line, number, largest) for line in page] for number, page in enumerate(pages)]
     counts = Counter(key for keys in keys_by_page for key in {*chain(*keys[:2], *keys[-2:])})
     running = {key for key, count in counts.items() if count >= max(MIN_HEAD_PAGES, len(pages) / 2)}
@@ -225,7 +224,7 @@ def _build_lines(boxes: Sequence[CharBox], direction: Direction) -> list[TextLin
     groups = glyphs.split_columns(placed) if direction is downward else glyphs.split_rows(placed)
     whole = glyphs.attach_readings(groups)
     if direction is rightward:
-        return join_rows(merge_cells(whole))
+        return table_lines.join_rows(merge_cells(whole))
     return [line for group in whole if (line := glyphs.build_line(group, cells=False)).text]
 
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 from unicodedata import category, normalize
 
-from kumihimo.readers.glyphs import TextLine
-from kumihimo.readers.paragraphs import MAX_LEADING, MIN_LEADING, usual_size
+from kumihimo.readers import glyphs, paragraphs
 
 MAX_WRONG_SHARE = 0.3  # of letters without a meaning
 MIN_VOWEL_SHARE = 0.2  # of Latin letters; all languages have more
@@ -70,13 +69,13 @@ def _picture_share(page: Any) -> float:
     return max(areas) / max(float(width * height), 1.0)
 
 
-def read_fields(document: Any, page: Any, lines: Sequence[TextLine]) -> Iterator[TextLine]:
+def read_fields(document: Any, page: Any, lines: Sequence[glyphs.TextLine]) -> Iterator[glyphs.TextLine]:
     """Yield a line for each filled field of a form."""
-    size = usual_size([lines]) or DEFAULT_SIZE
+    size = paragraphs.usual_size([lines]) or DEFAULT_SIZE
     lowest = min((line.line_position for line in lines), default=0.0)
     for number, (label, value) in enumerate(dict(_list_fields(document.formenv.raw, page)).items(), 1):
-        position = lowest - 2 * number * MAX_LEADING * MIN_LEADING * size
-        yield TextLine(f"{label}: {value}", 0.0, 0.0, position, size)
+        position = lowest - 2 * number * paragraphs.MAX_LEADING * paragraphs.MIN_LEADING * size
+        yield glyphs.TextLine(f"{label}: {value}", 0.0, 0.0, position, size)
 
 
 def _list_fields(form: Any, page: Any) -> Iterator[tuple[str, str]]:

@@ -5,10 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from kumihimo.readers import archive, page as layout
+from kumihimo.readers import archive, page as layout, tables, titles
 from kumihimo.readers.archive import A
-from kumihimo.readers.tables import render_table
-from kumihimo.readers.titles import first_page_title
 
 Node = Any  # an element of lxml, which is not typed
 P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
@@ -33,7 +31,7 @@ def read_pptx(data: bytes, name: str) -> Iterator[layout.Page]:
         opening = opening or texts
         parts.append(("\n\n".join(text for _, text in texts), ((0, f"slide {number}"),)))
     text, places = layout.join_with_places(parts)
-    title = title or first_page_title(dict(opening).get(SHAPES, ""))  # not from a chart, and not from notes
+    title = title or titles.first_page_title(dict(opening).get(SHAPES, ""))  # not from a chart, and not from notes
     yield layout.finish_page(layout.Page(title=title, text=text, metadata=metadata, places=places), name, unread)
 
 
@@ -148,7 +146,7 @@ def _chart_rows(chart: Any) -> Iterator[str]:
         for index, category in enumerate(plot.categories):
             figures = (_format_figure(values[index]) if index < len(values) else "" for _, values in series)
             rows.append([str(category), *figures])
-        yield from render_table(["", *(name for name, _ in series)], rows) if rows else ()
+        yield from tables.render_table(["", *(name for name, _ in series)], rows) if rows else ()
         for each in plot.series if not rows else ():  # a scatter chart
             x_values = (value.text or "" for value in each._element.xpath(".//c:xVal//c:v"))
             points = zip(x_values, map(_format_figure, each.values), strict=False)

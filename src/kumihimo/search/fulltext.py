@@ -17,10 +17,9 @@ from kumihimo.core.records import Record
 from kumihimo.core.table import Codec, Row, Table, codec
 from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.llm.local_embedder import find_subwords
-from kumihimo.search.partial_rows import count_by_words, score_by_words
+from kumihimo.search import partial_rows, stores
 from kumihimo.search.postings import Postings
 from kumihimo.search.protocols import RowTokens, WordRow, visible_slots
-from kumihimo.search.stores import drop_index
 from kumihimo.storage.database import Database, SqlRows
 from kumihimo.storage.ledger import DerivedView, SqlLedger
 from kumihimo.text.tokens import pack_tokens, search_tokens, tokenize, word_tokens
@@ -133,7 +132,7 @@ class Bm25Search:
         if not terms or k < 1:
             return Context()
         ranked = words.rank(terms, k, visible_slots(self.db, words.slot_table, table.view))
-        partial = score_by_words(words, table, table.view, terms) if table.view else []
+        partial = partial_rows.score_by_words(words, table, table.view, terms) if table.view else []
         top_pairs = sorted((-score, id) for score, id in (*ranked, *partial))[:k]
         rows = table.get_many(id for _, id in top_pairs)
         return Context(tuple(Evidence(table.name, rows[id], -score) for score, id in top_pairs))
@@ -204,7 +203,7 @@ def _drop_unused(db: Database, views: Sequence[SearchIndex]) -> None:
     names = {view.name for view in views}
     for name in stored_indexes(db):
         if name not in names:
-            drop_index(db, name)
+            stores.drop_index(db, name)
             db.forget_meta(name)
             db.run("DELETE FROM failed WHERE step = ?", name)
 
@@ -248,7 +247,7 @@ class IndexedWords:
         slots = visible_slots(self.db, self.store.slot_table, view)
         counts = self.store.count_each(tokens, slots)
         if view and slots:
-            partial, shown = count_by_words(self.table, view, tokens)
+            partial, shown = partial_rows.count_by_words(self.table, view, tokens)
             total, counts = len(slots.visible) + partial, counts + shown
         return [log(1 + (total - counts[token] + 0.5) / (counts[token] + 0.5)) for token in tokens]
 

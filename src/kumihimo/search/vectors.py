@@ -13,9 +13,8 @@ from kumihimo.core.table import Codec, Row, Table
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.local_embedder import LocalEmbedder
 from kumihimo.llm.protocols import Embedder, Vectors, dimension_mismatch
-from kumihimo.search.partial_rows import score_by_meaning
+from kumihimo.search import partial_rows, stores
 from kumihimo.search.protocols import VECTOR_INDEX, Matrices, StoredVectors, VectorStore, encode_vectors, unit_vectors
-from kumihimo.search.stores import vector_reader, vector_store
 from kumihimo.storage.database import Database, SqlRows
 
 _MAX_PENDING_ROUNDS = 4  # rounds of batches in the queue before they are embedded
@@ -41,7 +40,7 @@ class VectorIndex:
 
     def __post_init__(self) -> None:
         self.batch_size = self.embedder.batch
-        self.vectors = vector_store(self.db, self.folder, self.table)
+        self.vectors = stores.vector_store(self.db, self.folder, self.table)
 
     @property
     def name(self) -> str:
@@ -201,7 +200,7 @@ class CosineSearch:
         state = self.db.meta(VECTOR_INDEX + table.name)
         if not state or not state["rows"] or not ids:
             return {}
-        found, vectors = vector_reader(self.db, self.matrices).select(table, ids)
+        found, vectors = stores.vector_reader(self.db, self.matrices).select(table, ids)
         return dict(zip(found, vectors, strict=True))
 
     def _search(
@@ -233,7 +232,7 @@ class CosineSearch:
         scored_rows = self._score_rows(table, questions, k, candidate_ids)
         found: Iterable[Iterable[tuple[float, str]]] = scored_rows
         if table.view:
-            partial = score_by_meaning(table, table.view, state["embedder"], questions, k, candidate_ids)
+            partial = partial_rows.score_by_meaning(table, table.view, state["embedder"], questions, k, candidate_ids)
             found = map(chain, scored_rows, partial)
         top_pairs = [sorted((-score, id) for score, id in hits)[:k] for hits in found]
         rows = table.get_many(id for hits in top_pairs for _, id in hits)
@@ -248,7 +247,7 @@ class CosineSearch:
         """
         import numpy as np
 
-        reader = vector_reader(self.db, self.matrices)
+        reader = stores.vector_reader(self.db, self.matrices)
         if candidate_ids is None:
             for question, (ids, vectors) in zip(questions, reader.nearest(table, questions, k), strict=True):
                 yield zip((unit_vectors(vectors) * question).sum(axis=1).tolist(), ids, strict=True)

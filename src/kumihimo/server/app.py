@@ -7,8 +7,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from kumihimo.server import monitoring
-from kumihimo.server.access import needs_no_key
+from kumihimo.server import access, monitoring, problems, security
 from kumihimo.server.api import include_api
 from kumihimo.server.limits import RateLimits
 from kumihimo.server.mcp.server import add_mcp
@@ -16,8 +15,6 @@ from kumihimo.server.monitoring import Metrics, RequestLog
 from kumihimo.server.openai.routes import router as openai_router
 from kumihimo.server.pages import add_pages
 from kumihimo.server.pages.errors import add_error_handlers
-from kumihimo.server.problems import PROBLEM_TYPE
-from kumihimo.server.security import Guard
 from kumihimo.server.sessions import COOKIE, Sessions
 from kumihimo.server.settings import ServerSettings
 from kumihimo.server.workspace import Workspace
@@ -82,7 +79,7 @@ def create_app(workspace: Workspace, settings: ServerSettings | None = None) -> 
     add_mcp(app, workspace, settings)
     add_pages(app)
     describe_app(app)
-    app.add_middleware(Guard, workspace=workspace, settings=settings, sessions=app.state.sessions)
+    app.add_middleware(security.Guard, workspace=workspace, settings=settings, sessions=app.state.sessions)
     return app
 
 
@@ -111,11 +108,11 @@ def _add_failures(description: dict[str, Any], schemas: dict[str, Any]) -> None:
     for path, operation in operations:
         responses: dict[str, Any] = operation["responses"]
         responses.pop("422", None)
-        failures = {} if needs_no_key(path) else _FAILURES
-        if needs_no_key(path):
+        failures = {} if access.needs_no_key(path) else _FAILURES
+        if access.needs_no_key(path):
             operation["security"] = []
         is_openai = path.startswith("/v1/")
-        kind, schema = ("application/json", "OpenAIError") if is_openai else (PROBLEM_TYPE, "Problem")
+        kind, schema = ("application/json", "OpenAIError") if is_openai else (problems.PROBLEM_TYPE, "Problem")
         content = {kind: {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
         responses |= {status: {"description": text, "content": content} for status, text in failures.items()}
         responses["default"] = {"description": "Another failure.", "content": content}

@@ -15,8 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from kumihimo.core.errors import KumiError
 from kumihimo.core.network import read_ip
-from kumihimo.server.access import Caller, name_of
-from kumihimo.server.problems import TooLarge, TooManyRequests, TooSlow
+from kumihimo.server import access, problems
 from kumihimo.server.settings import ServerSettings, is_loopback
 
 _REFUSAL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 5\r\nConnection: close\r\n\r\n"
@@ -178,7 +177,7 @@ class RateLimits:
             self._buckets.popitem(last=False)
         if left < 1:
             seconds = (1 - left) * 60 / per_minute
-            raise TooManyRequests(f"more than {per_minute:,} requests a minute: wait {seconds:.0f} s", seconds)
+            raise problems.TooManyRequests(f"more than {per_minute:,} requests a minute: wait {seconds:.0f} s", seconds)
 
 
 def count_failed_key(request: HTTPConnection) -> None:
@@ -218,7 +217,7 @@ _DISCONNECT: Message = {"type": "http.disconnect"}
 
 def takes_files(scope: Scope) -> bool:
     """Return whether the route of a request takes files."""
-    return _LARGER_BODIES.get(name_of(scope)) == "max_upload"
+    return _LARGER_BODIES.get(access.name_of(scope)) == "max_upload"
 
 
 class Visit:
@@ -229,7 +228,7 @@ class Visit:
     """
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, settings: ServerSettings) -> None:
-        self.caller: Caller = scope["state"]["caller"]
+        self.caller: access.Caller = scope["state"]["caller"]
         self.left = scope["state"][LEFT] = asyncio.Event()
         self._scope, self._receive, self._send, self._settings = scope, receive, send, settings
         headers = Headers(scope=scope)
@@ -313,8 +312,8 @@ class Visit:
 
         Raises TooLarge, before the first part if Content-Length says so, and TooSlow.
         """
-        limit: int = getattr(self._settings, _LARGER_BODIES.get(name_of(self._scope), "max_body"))
-        too_large = TooLarge(f"the body has more than {limit:,} bytes")
+        limit: int = getattr(self._settings, _LARGER_BODIES.get(access.name_of(self._scope), "max_body"))
+        too_large = problems.TooLarge(f"the body has more than {limit:,} bytes")
         if not self._announced.isdecimal() or int(self._announced) > limit:
             raise too_large
         seconds, now = self._settings.body_seconds, asyncio.get_running_loop().time()
@@ -323,7 +322,7 @@ class Visit:
         try:
             message = await asyncio.wait_for(self._receive(), max(0.0, min(seconds, ends - now)))
         except TimeoutError:
-            raise TooSlow(f"the body arrives too slowly: no part of it came for {seconds:g} s") from None
+            raise problems.TooSlow(f"the body arrives too slowly: no part of it came for {seconds:g} s") from None
         self._arrived += len(message.get("body", b""))
         if self._arrived > limit:
             raise too_large

@@ -22,8 +22,7 @@ from starlette.types import Scope
 from kumihimo.app.facade import Kumihimo
 from kumihimo.core.errors import KumiError, SettingsError
 from kumihimo.core.redaction import redact
-from kumihimo.server.access import RIGHTS, name_of, route_of
-from kumihimo.server.problems import problem_response
+from kumihimo.server import access, problems
 from kumihimo.server.settings import MEGABYTE, ServerSettings
 from kumihimo.server.workspace import ServedIndex, Workspace
 
@@ -57,7 +56,7 @@ class RequestLog:
 
     def write(self, scope: Scope, status: int, seconds: float) -> None:
         """Record a request that has ended."""
-        route, caller = route_of(scope), scope["state"]["caller"]
+        route, caller = access.route_of(scope), scope["state"]["caller"]
         metrics: Metrics | None = getattr(scope["app"].state, "metrics", None) if "app" in scope else None
         if metrics:
             metrics.record_request(scope["method"], route, status, seconds)
@@ -225,7 +224,7 @@ async def ready(request: Request) -> Response:
         state.reading = asyncio.create_task(_read_all(workspace, state.unreadable))
     failures, count = await asyncio.shield(state.reading), len(workspace.indexes)
     if failures:
-        return problem_response(
+        return problems.problem_response(
             503, "Not ready", f"{failures} of {count} indexes cannot be read", "Look at the log of the server."
         )
     return JSONResponse({"status": "ready", "indexes": count})
@@ -269,9 +268,9 @@ async def metrics(request: Request) -> Response:
 
     They are of the indexes that the key may administer without a filter; of the whole server, if these are all.
     """
-    grants, route = request.state.caller.grants, name_of(request.scope)
+    grants, route = request.state.caller.grants, access.name_of(request.scope)
     names = [name for name, grant in grants.items() if grant.allows(route)]
     if not names:
-        raise RIGHTS[route].error()
+        raise access.RIGHTS[route].error()
     text = await run_in_threadpool(request.app.state.metrics.render, names)
     return Response(text, media_type="text/plain; version=0.0.4")

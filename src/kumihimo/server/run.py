@@ -22,10 +22,9 @@ from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.open_index import IndexPlace
 from kumihimo.app.processes.question_pool import QuestionPool, needs_no_model
 from kumihimo.core.errors import KumiError, SettingsError
+from kumihimo.server import limits, uploads
 from kumihimo.server.app import create_app
-from kumihimo.server.limits import limited_protocol
 from kumihimo.server.settings import ServerSettings, is_loopback
-from kumihimo.server.uploads import remove_incoming
 from kumihimo.server.workspace import Workspace, open_workspace
 
 try:
@@ -65,7 +64,7 @@ def run_server(
 
         def on_start() -> None:
             for served in workspace.indexes.values():
-                remove_incoming(served.uploads)
+                uploads.remove_incoming(served.uploads)
             announce(address)
             Thread(target=warm_up, args=[workspace], daemon=True).start()
             if open_browser:  # some browsers of a terminal return at their end
@@ -147,7 +146,7 @@ def server_config(app: Callable[..., object], settings: ServerSettings) -> uvico
     share = 0 if settings.proxies else places // _SHARES  # a proxy has the connections of all
     return uvicorn.Config(
         app,
-        http=limited_protocol(places, settings.header_seconds, settings.body_seconds, share),
+        http=limits.limited_protocol(places, settings.header_seconds, settings.body_seconds, share),
         ws="none",
         lifespan="on",
         backlog=_AT_ONCE,

@@ -10,9 +10,7 @@ from fastapi import Request, Response
 from starlette.requests import HTTPConnection
 
 from kumihimo.app.upkeep.keys import token_digest
-from kumihimo.server.access import find_caller
-from kumihimo.server.limits import count_failed_key
-from kumihimo.server.problems import Forbidden, InvalidRequest, Unauthorized
+from kumihimo.server import access, limits, problems
 
 COOKIE = "kumi_session"
 _SAFE_COOKIE = f"__Host-{COOKIE}"  # no other host can set it; browsers take it over HTTPS only
@@ -77,9 +75,9 @@ def sign_in(request: Request, response: Response, token: str) -> None:
     sessions: Sessions = request.app.state.sessions
     digest, name = token_digest(token.strip()), cookie_name(request)
     try:
-        find_caller(request.app.state.workspace, digest)
-    except Unauthorized:
-        count_failed_key(request)
+        access.find_caller(request.app.state.workspace, digest)
+    except problems.Unauthorized:
+        limits.count_failed_key(request)
         raise
     sessions.end(request.cookies.get(name, ""))
     is_secure = request.scope["scheme"] == "https"
@@ -111,7 +109,7 @@ async def read_form(request: Request) -> dict[str, str]:
     try:
         fields = dict(parse_qsl(text, keep_blank_values=True, max_num_fields=_MAX_FIELDS))
     except ValueError:
-        raise InvalidRequest(f"the form has more than {_MAX_FIELDS} fields: open the page again") from None
+        raise problems.InvalidRequest(f"the form has more than {_MAX_FIELDS} fields: open the page again") from None
     check_csrf(request, fields.get("csrf", ""))
     return fields
 
@@ -119,4 +117,4 @@ async def read_form(request: Request) -> dict[str, str]:
 def check_csrf(request: Request, token: str) -> None:
     """Raise Forbidden for a form of another page."""
     if not compare_digest(token.encode(), csrf_token(request).encode()):
-        raise Forbidden("this form is too old, or came from another page: open the page again")
+        raise problems.Forbidden("this form is too old, or came from another page: open the page again")

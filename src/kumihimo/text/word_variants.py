@@ -15,10 +15,7 @@ from unicodedata import normalize
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
-from kumihimo.text.common_words import load_common_words
-from kumihimo.text.lemmas import verb_lemma
-from kumihimo.text.name_keys import name_key
-from kumihimo.text.parts_of_speech import convert_chinese, japanese_nouns
+from kumihimo.text import common_words, lemmas, name_keys, parts_of_speech
 from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.tokens import subject_terms, word_tokens
 
@@ -120,7 +117,7 @@ def _find_spelling(word: str, index: WordIndex, *, is_first: bool) -> str:
         return _join("".join(parts), index)
     if two_words := _split(word, index):
         return two_words
-    for form in (verb_lemma(word.casefold()), name_key(word.casefold())):
+    for form in (lemmas.verb_lemma(word.casefold()), name_keys.name_key(word.casefold())):
         if form != word.casefold() and index.has(form):
             return _sample_spelling(form, index)
     return "" if word.isupper() else _correct(word, index, is_first=is_first)
@@ -150,7 +147,7 @@ def _correct(word: str, index: WordIndex, *, is_first: bool) -> str:
     if same := [stem for stem in best if _is_form(stem, plain)]:
         return _sample_spelling(_complete(same[0]), index)
     is_unclear = len(best) > 1 and stems[best[0]] < _CLEARLY_MORE * stems[best[1]]
-    if not best or is_unclear or len(word) < _MIN_LETTERS or plain in load_common_words():
+    if not best or is_unclear or len(word) < _MIN_LETTERS or plain in common_words.load_common_words():
         return ""
     spelling = _sample_spelling(_complete(best[0]), index, like=plain)
     is_near = OSA.distance(plain, spelling.casefold()) == 1
@@ -255,7 +252,7 @@ def _as_word(hiragana: str, index: WordIndex) -> str:
 
 def _variants_of_nouns(question: str, index: WordIndex) -> Iterator[tuple[int, int, str]]:
     """Yield Japanese nouns in their usual spelling or in kana."""
-    nouns = japanese_nouns(question) if re.search(f"[{_HIRAGANA}]", question) else ()
+    nouns = parts_of_speech.japanese_nouns(question) if re.search(f"[{_HIRAGANA}]", question) else ()
     for start, end, usual, katakana in nouns:
         if end - start >= _MIN_NOUN and not index.has(question[start:end]):
             others = [other for other in (usual, katakana) if len(other) >= _MIN_NOUN and index.has(other)]
@@ -267,7 +264,7 @@ def _variants_of_kanji(question: str, index: WordIndex) -> Iterator[tuple[int, i
     """Yield words in traditional characters for simplified ones, and back."""
     for run in re.finditer(f"[{_KANJI}]{{2,}}", question):
         absent = [i for i in range(len(run[0]) - 1) if not index.has(run[0][i : i + 2])]
-        for spelling in convert_chinese(run[0]) if absent else ():
+        for spelling in parts_of_speech.convert_chinese(run[0]) if absent else ():
             pairs = ((i, spelling[i : i + 2]) for i in absent)
             places = [i for i, pair in pairs if pair != run[0][i : i + 2] and index.has(pair)]
             for i in places:

@@ -14,10 +14,8 @@ from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import IndexChanged, IndexUnavailable
 from kumihimo.core.task import Progress
 from kumihimo.core.usage import Usage
+from kumihimo.llm import local_embedder, protocols, telemetry
 from kumihimo.llm.budget import Budget
-from kumihimo.llm.local_embedder import create_local_embedder, is_local_model
-from kumihimo.llm.protocols import Vectors
-from kumihimo.llm.telemetry import span
 from kumihimo.search.stores import load_matrices
 from kumihimo.storage.database import Database
 
@@ -94,7 +92,7 @@ def answer_from_one_build(index: OpenIndex, query: Query, build: BuildMethod) ->
 
     build: as for `open_snapshot`.
     """
-    with span("ask", {}) as set_attributes:
+    with telemetry.span("ask", {}) as set_attributes:
         answer = read_one_build(index, query, build, Snapshot.answer)
         set_attributes(
             {
@@ -115,7 +113,7 @@ def embed_texts(
     as_questions: bool = False,
     budget: Budget | None = None,
     cancel: CancelToken | None = None,
-) -> tuple[Vectors, Usage]:
+) -> tuple[protocols.Vectors, Usage]:
     """Return the vectors of texts, and what they cost.
 
     They can be compared with those of a table. as_questions: as searches embed them. budget: one that pays too. cancel:
@@ -124,8 +122,8 @@ def embed_texts(
     own_budget = index.models.budget(None, budget, cancel)
     with open_snapshot(index) as snapshot:
         stored = snapshot.embedder_of(table)
-    if is_local_model(stored):
-        embedder = create_local_embedder(stored, is_query=as_questions)
+    if local_embedder.is_local_model(stored):
+        embedder = local_embedder.create_local_embedder(stored, is_query=as_questions)
     elif as_questions:
         embedder = index.models.query_embedder(own_budget, table, stored)
     else:

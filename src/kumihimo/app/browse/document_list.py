@@ -8,11 +8,8 @@ from typing import Any, Literal
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.browse import ListPage
-from kumihimo.core.digests import hash_parts
-from kumihimo.core.records import NOT_READ
-from kumihimo.core.spans import describe_place
+from kumihimo.core import digests, records, spans, wiring
 from kumihimo.core.table import Table
-from kumihimo.core.wiring import ROOT
 from kumihimo.search.metadata_filter import replace_metadata
 from kumihimo.search.row_listing import Listing
 
@@ -85,11 +82,11 @@ def unread_parts(snapshot: Snapshot, uri: str, reasons: object) -> list[str]:
 
 def partial_documents(snapshot: Snapshot) -> dict[str, list[str]]:
     """Return the documents read in part, by uri, with the reasons."""
-    if not snapshot.db.has(ROOT):
+    if not snapshot.db.has(wiring.ROOT):
         return {}
-    visible, notes = snapshot.table(ROOT), snapshot.db.documents_with(NOT_READ)
+    visible, notes = snapshot.table(wiring.ROOT), snapshot.db.documents_with(records.NOT_READ)
     partial = {uri: unread_parts(snapshot, uri, reasons) for uri, reasons in notes}
-    return {uri: reasons for uri, reasons in partial.items() if reasons and visible.ids(id=hash_parts(uri))}
+    return {uri: reasons for uri, reasons in partial.items() if reasons and visible.ids(id=digests.hash_parts(uri))}
 
 
 @dataclass(frozen=True)
@@ -102,12 +99,12 @@ class DocumentList:
     def __post_init__(self) -> None:
         errors = defaultdict[str, list[tuple[str, str]]](list)
         for step, item, error in self.snapshot.db.failures():
-            errors[item if step == ROOT else item.partition(".")[0]].append((step, error))
+            errors[item if step == wiring.ROOT else item.partition(".")[0]].append((step, error))
         object.__setattr__(self, "_errors", errors)
 
     @property
     def table(self) -> Table[Any]:
-        return self.snapshot.table(ROOT)
+        return self.snapshot.table(wiring.ROOT)
 
     def page(self, text: str = "", *, after: str = "", limit: int) -> ListPage[ListedDocument]:
         """Return documents by uri.
@@ -133,11 +130,11 @@ class DocumentList:
         return self._read(id) if self.table.ids(id=id) else None
 
     def _read(self, id: str) -> ListedDocument:
-        columns = dict(zip(_COLUMNS, self.snapshot.db.values(ROOT, id, *_COLUMNS), strict=True))
+        columns = dict(zip(_COLUMNS, self.snapshot.db.values(wiring.ROOT, id, *_COLUMNS), strict=True))
         metadata: dict[str, object] = json.loads(columns.pop("metadata"))
-        unread = metadata.pop(NOT_READ, [])
+        unread = metadata.pop(records.NOT_READ, [])
         metadata = replace_metadata(metadata, json.loads(columns.pop("fields")))
-        failed = [error for step, error in self._errors.get(columns["file"], ()) if step == ROOT]
+        failed = [error for step, error in self._errors.get(columns["file"], ()) if step == wiring.ROOT]
         processed = [f"{step}: {error}" for step, error in self._errors.get(id, ())]
         remarks = (*unread_parts(self.snapshot, columns["uri"], unread), *dict.fromkeys(processed))
         status: State = "failed" if failed else "partial" if remarks else "indexed"
@@ -152,8 +149,10 @@ class DocumentList:
         """
         if self.snapshot.rights:
             return []
-        failures = [(item, error) for step, item, error in self.snapshot.db.failures() if step == ROOT]
-        return [FailedFile(hash_parts(uri), uri, error) for uri, error in failures if not self.table.ids(file=uri)]
+        failures = [(item, error) for step, item, error in self.snapshot.db.failures() if step == wiring.ROOT]
+        return [
+            FailedFile(digests.hash_parts(uri), uri, error) for uri, error in failures if not self.table.ids(file=uri)
+        ]
 
     def counts(self) -> dict[str, int]:
         """Count the documents, those read in part, and failed files."""
@@ -170,7 +169,7 @@ class DocumentList:
         end = max(start, min(end, size))
         after = [(place_start, name) for place_start, name in document.places if start < place_start < end]
         before = [place for place in document.places if place[0] <= start][-1:]
-        place = describe_place(document.places, start, end) if document.places else ""
+        place = spans.describe_place(document.places, start, end) if document.places else ""
         verbatim = document.file == document.uri and document.media_type in ("text/plain", "text/markdown")
         line = document.text.count("\n", 0, start) + 1 if verbatim and not document.places else 0
         return DocumentText(

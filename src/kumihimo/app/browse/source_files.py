@@ -6,10 +6,8 @@ from typing import TypedDict
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.opened.open_index import OpenIndex
-from kumihimo.core.digests import hash_parts
-from kumihimo.core.records import Document
+from kumihimo.core import digests, records, wiring
 from kumihimo.core.spans import Span
-from kumihimo.core.wiring import ROOT
 from kumihimo.index.sources import IndexedSource, load_sources
 
 
@@ -54,7 +52,7 @@ def surround(snapshot: Snapshot, span: Span, around: int) -> Surroundings:
 
     around: characters before and after it. The text ends with the page, slide or sheet.
     """
-    document: Document | None = snapshot.table(ROOT).get(hash_parts(span.uri))
+    document: records.Document | None = snapshot.table(wiring.ROOT).get(digests.hash_parts(span.uri))
     if document is None:
         return {"text": span.text, "start": 0, "end": len(span.text), "first": span.start}
     page_start, page_end = _page_bounds(document, span.start, span.end)
@@ -65,7 +63,7 @@ def surround(snapshot: Snapshot, span: Span, around: int) -> Surroundings:
     return {"text": text, "start": span.start - first, "end": span.end - first, "first": first}
 
 
-def _page_bounds(document: Document, start: int, end: int) -> tuple[int, int]:
+def _page_bounds(document: records.Document, start: int, end: int) -> tuple[int, int]:
     """Return where the first page begins and the last one ends.
 
     The front matter of a document is a page of its own.

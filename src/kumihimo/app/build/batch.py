@@ -12,10 +12,9 @@ from time import perf_counter
 from typing import NoReturn
 from uuid import uuid4
 
+from kumihimo.app.build import build_cost, prepare_build
 from kumihimo.app.build.build import Build, models_by_scope
-from kumihimo.app.build.build_cost import model_dependencies, require_consent
 from kumihimo.app.build.cost import NOT_ASKED, PlanEstimator, RequestTally, usage_history
-from kumihimo.app.build.prepare_build import WAITING_METHODS, run_and_save
 from kumihimo.app.opened.catalogue import row_counts
 from kumihimo.app.opened.open_index import OpenIndex
 from kumihimo.app.opened.results import BatchState, Built, Consent, Estimate
@@ -67,10 +66,10 @@ def build_or_wait(
     start = perf_counter()
     with closing(BatchLog(index.place.open_cache())) as log:
         collected = collect_batches(log, index.models, must_reach=batch, cancel=build.budget.cancel)
-        require_consent(build, consent, rebuild=rebuild)
+        build_cost.require_consent(build, consent, rebuild=rebuild)
         if not batch and not log.waiting():  # the last batch has just been collected
-            return _with_batch(run_and_save(index, build), collected, BatchState())
-        previous, upstream = models_by_scope(build.db, build.catalogue), model_dependencies(build)[0]
+            return _with_batch(prepare_build.run_and_save(index, build), collected, BatchState())
+        previous, upstream = models_by_scope(build.db, build.catalogue), build_cost.model_dependencies(build)[0]
         requests = BatchRequests(index.models, previous, upstream, collected.refused, submits=batch)
         offline = replace(build, llm_for=requests.llm, pool=map)
         replace(offline, budget=Budget(cancel=build.budget.cancel), progress=None).dry_run(with_views=False)
@@ -79,11 +78,11 @@ def build_or_wait(
             state = _Submission(log, build, requests, collected.wave + 1).submit()
         if state.waiting or state.capped:
             save_sources(build.db, build.sources, index.base)  # the next run may name none
-            state = replace(state, methods=tuple(build.db.meta(WAITING_METHODS, [])))
+            state = replace(state, methods=tuple(build.db.meta(prepare_build.WAITING_METHODS, [])))
             rows = row_counts(build.db, build.catalogue)
             built = Built(0, 0, 0, (), rows, rows, {}, build.db.failures(), perf_counter() - start, {}, {})
             return _with_batch(built, collected, state)
-        return _with_batch(run_and_save(index, offline if batch else build), collected, state)
+        return _with_batch(prepare_build.run_and_save(index, offline if batch else build), collected, state)
 
 
 def count_waiting(index: OpenIndex) -> int:

@@ -12,9 +12,8 @@ from kumihimo.app.build.progress import add_shares, stop_when_cancelled
 from kumihimo.app.opened.catalogue import row_counts, steps_without_llm
 from kumihimo.app.opened.results import Built
 from kumihimo.app.settings.trust import file_grants, require_trust
+from kumihimo.core import context, digests
 from kumihimo.core.code_fingerprint import code_fingerprint
-from kumihimo.core.context import Tokenizer
-from kumihimo.core.digests import hash_parts
 from kumihimo.core.engine import CodeFingerprint, build_tables, watch_tables
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.executors import BuildExecutor, inline
@@ -25,11 +24,9 @@ from kumihimo.core.task import Pool, Progress
 from kumihimo.core.wiring import ROOT, Catalogue, Port, Step
 from kumihimo.index.documents import RefreshResult, refresh_documents
 from kumihimo.index.sources import IndexedSource
+from kumihimo.llm import cached_llm, protocols, telemetry
 from kumihimo.llm.budget import Budget
-from kumihimo.llm.cached_llm import StructuredLLM
-from kumihimo.llm.protocols import Embedder
 from kumihimo.llm.registry import RULES, SET_MODEL_HINT, ModelRegistry
-from kumihimo.llm.telemetry import build_span
 from kumihimo.rdf import store as rdf_store
 from kumihimo.readers.documents import ReadingLimits, read_documents
 from kumihimo.search.fulltext import KeywordIndex, SearchIndex, maintain_indexes
@@ -55,14 +52,14 @@ class Build:
     folder: Path
     settings: SettingValues
     models: ModelRegistry
-    tokenizer: Tokenizer
+    tokenizer: context.Tokenizer
     sources: dict[str, IndexedSource]
     source_names: set[str]
     methods: Sequence[str]
     budget: Budget
     llm_steps: frozenset[str]
-    llm_for: Callable[[str], StructuredLLM]  # scope of a step -> its LLM
-    embedder_for: Callable[[str], Embedder]  # table -> the embedder of its rows
+    llm_for: Callable[[str], cached_llm.StructuredLLM]  # scope of a step -> its LLM
+    embedder_for: Callable[[str], protocols.Embedder]  # table -> the embedder of its rows
     pool: Pool
     executor: BuildExecutor = inline
     progress: Progress | None = None
@@ -84,7 +81,7 @@ class Build:
         watch_tables(self.steps, ledger)
         views = self.search_indexes() if with_views else []
         with (
-            build_span(self._progress_of_whole(views)) as progress,
+            telemetry.build_span(self._progress_of_whole(views)) as progress,
             maintain_indexes(ledger, views, fingerprint, progress, self.executor),
         ):
             refreshed = self._refresh_documents(ledger, code, progress)
@@ -183,7 +180,9 @@ class Build:
             return code_fingerprint(self.catalogue.steps[name].function)
         file_type = self.catalogue.readers[name]
         file_types = self.catalogue.readers.values() if file_type.has_attachments else [file_type]
-        return hash_parts(code_fingerprint(read_documents), *(code_fingerprint(each.read) for each in file_types))
+        return digests.hash_parts(
+            code_fingerprint(read_documents), *(code_fingerprint(each.read) for each in file_types)
+        )
 
     def step_settings(self) -> dict[str, dict[str, object]]:
         return {step.name: self.catalogue.settings_for_step(step.name, self.settings) for step in self.steps}
@@ -193,7 +192,7 @@ class Build:
         ports |= {"llm": self._llm(step)} if step in self.llm_steps else {}
         return ports | ({"recognizer": self.catalogue.recognizer} if self.catalogue.recognizer else {})
 
-    def _llm(self, step: str) -> StructuredLLM:
+    def _llm(self, step: str) -> cached_llm.StructuredLLM:
         """Return the LLM of a step.
 
         Raises SettingsError without a model, with the names of the steps that need one.
@@ -348,4 +347,4 @@ def steps_using_llm(
 def view_code() -> str:
     """Return a hash of the code behind the search indexes."""
     services = ("kumihimo.storage", "kumihimo.llm")
-    return hash_parts(*(code_fingerprint(view, services) for view in (KeywordIndex, VectorIndex)))
+    return digests.hash_parts(*(code_fingerprint(view, services) for view in (KeywordIndex, VectorIndex)))

@@ -8,8 +8,7 @@ from typing import NoReturn
 
 from kumihimo.app.build import step_rates
 from kumihimo.app.opened.results import Estimate, LocalWork, Range, Total
-from kumihimo.core.context import Tokenizer
-from kumihimo.core.errors import ItemFailed
+from kumihimo.core import context, errors
 from kumihimo.core.task import Job, RunJob, StepResult, Task
 from kumihimo.core.usage import Usage
 from kumihimo.llm.budget import Budget
@@ -48,7 +47,7 @@ class RequestTally:
     followups: int = 0
     batch: int = 1
 
-    def add_request(self, texts: Sequence[str], tokenizer: Tokenizer) -> None:
+    def add_request(self, texts: Sequence[str], tokenizer: context.Tokenizer) -> None:
         """Add one request."""
         self.calls += 1
         self.texts += len(texts)
@@ -63,7 +62,7 @@ class DryRunModels:
     """Models that answer from the cache alone and count other requests."""
 
     models: ModelRegistry
-    tokenizer: Tokenizer
+    tokenizer: context.Tokenizer
     previous_models: Mapping[str, str] = field(default_factory=dict)  # by scope: the model behind its table
     tallies: dict[str, RequestTally] = field(default_factory=dict)  # by scope of a step
     embedded: dict[str, RequestTally] = field(default_factory=dict)  # by table, for a paid embedding model
@@ -83,7 +82,7 @@ class DryRunModels:
                 counted = self.counted_followups.get(key, 0)
                 self.counted_followups[key] = max(counted, request.followups)
                 tally.followups += self.counted_followups[key] - counted
-            raise ItemFailed(NOT_ASKED)
+            raise errors.ItemFailed(NOT_ASKED)
 
         return create_llm(chat, self.models.cache(), scope=scope, innermost=count_request)
 
@@ -101,7 +100,7 @@ class DryRunModels:
                 tally.add_request(request.texts, self.tokenizer)
             else:
                 self.local_texts.extend(request.texts)
-            raise ItemFailed(NOT_ASKED)
+            raise errors.ItemFailed(NOT_ASKED)
 
         return replace(embedder, send=count_texts, dry_run=True)
 

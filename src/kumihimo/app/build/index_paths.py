@@ -5,11 +5,10 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from kumihimo.app.build import build_cost, remote_sources
 from kumihimo.app.build.batch import build_or_wait, count_waiting
 from kumihimo.app.build.build import skipped_methods
-from kumihimo.app.build.build_cost import plan_build, require_consent
 from kumihimo.app.build.prepare_build import RollBack, absolute_paths, prepare_build, run_and_save
-from kumihimo.app.build.remote_sources import fetch_sources
 from kumihimo.app.opened.open_index import OpenIndex
 from kumihimo.app.opened.results import Built, Consent, Plan
 from kumihimo.core.cancel import CancelToken
@@ -40,7 +39,7 @@ def index_paths(
     """
     absolute = absolute_paths(index, paths, methods)
     with index.store.write_transaction(wait=wait, rebuild=rebuild, cancel=budget.cancel) as db:
-        fetched = fetch_sources(index, db, paths, crawl, progress, budget.cancel) if fetch else []
+        fetched = remote_sources.fetch_sources(index, db, paths, crawl, progress, budget.cancel) if fetch else []
         build = prepare_build(index, db, [*absolute, *fetched], methods, budget, progress, reread=reread, batch=batch)
         from_scratch = frozenset(["communities"] * recluster + ["reports"] * refresh)
         build = replace(build, from_scratch=from_scratch, rebuild=rebuild)
@@ -49,7 +48,7 @@ def index_paths(
         if batch or count_waiting(index):
             built = build_or_wait(index, build, consent, rebuild=rebuild, batch=batch)
         else:
-            require_consent(build, consent, rebuild=rebuild)
+            build_cost.require_consent(build, consent, rebuild=rebuild)
             built = run_and_save(index, build)
     if methods:
         return built
@@ -71,9 +70,9 @@ def plan_paths(
     """
     absolute, plan, is_new = absolute_paths(index, paths, methods), Plan(()), not index.folder.exists()
     with suppress(RollBack), index.store.write_transaction(cancel=cancel) as db:
-        fetched = fetch_sources(index, db, paths, crawl, progress, cancel) if paths else []
+        fetched = remote_sources.fetch_sources(index, db, paths, crawl, progress, cancel) if paths else []
         build = prepare_build(index, db, [*absolute, *fetched], methods, index.models.budget(cancel=cancel), progress)
-        plan = replace(plan_build(build), rule_based=build.rule_based)
+        plan = replace(build_cost.plan_build(build), rule_based=build.rule_based)
         raise RollBack
     if is_new and not index.cache.stats()["replies"]:
         from shutil import rmtree

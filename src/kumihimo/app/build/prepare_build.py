@@ -10,17 +10,9 @@ from typing import Any, cast
 from kumihimo.app.ask.questions import open_snapshot
 from kumihimo.app.build.build import Build, default_methods, models_by_scope, steps_using_llm
 from kumihimo.app.build.remote_sources import split_addresses
-from kumihimo.app.opened.catalogue import (
-    DEFAULT_METHOD,
-    INSTALL_AGAIN,
-    missing_entries,
-    missing_tables,
-    steps_without_llm,
-)
+from kumihimo.app.opened import catalogue, results
 from kumihimo.app.opened.open_index import OpenIndex
-from kumihimo.app.opened.results import Built
-from kumihimo.app.settings.settings_registry import BuildingSettings
-from kumihimo.app.settings.trust import add_trust, file_grants
+from kumihimo.app.settings import settings_registry, trust
 from kumihimo.core.cancel import CancelToken, locked
 from kumihimo.core.engine import fingerprints
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, SourceError
@@ -73,7 +65,7 @@ def prepare_build(
     """
 
     sources = load_sources(db, index.base)
-    add_trust(index.folder, file_grants(index.folder, paths), os.environ)
+    trust.add_trust(index.folder, trust.file_grants(index.folder, paths), os.environ)
     source_names = add_source_paths(sources, paths, index.folder.resolve()) or set(sources)
     if not sources and not may_be_empty:
         raise SourceError(_NO_SOURCES)
@@ -106,20 +98,20 @@ def prepare_build(
 
 def _require_entries(index: OpenIndex, db: Database) -> None:
     """Raise IndexUnavailable if methods or steps of the index are gone."""
-    if missing := missing_entries(db, index.catalogue):
-        remaining = ",".join(m for m in db.meta("methods") if m not in missing) or DEFAULT_METHOD
+    if missing := catalogue.missing_entries(db, index.catalogue):
+        remaining = ",".join(m for m in db.meta("methods") if m not in missing) or catalogue.DEFAULT_METHOD
         raise IndexUnavailable(
             f"the index was built with {', '.join(missing)} of {', '.join(dict.fromkeys(missing.values()))}, "
-            f"{INSTALL_AGAIN}; or go on without it: `kumi index --methods {remaining}`"
+            f"{catalogue.INSTALL_AGAIN}; or go on without it: `kumi index --methods {remaining}`"
         )
 
 
-def run_and_save(index: OpenIndex, build: Build) -> Built:
+def run_and_save(index: OpenIndex, build: Build) -> results.Built:
     """Run the build and store its sources.
 
     The methods that waited for a batch wait no more once they are built.
     """
-    settings = BuildingSettings(**cast(dict[str, Any], index.settings["building"]))
+    settings = settings_registry.BuildingSettings(**cast(dict[str, Any], index.settings["building"]))
     if build.db.meta(WAITING_METHODS, []) == build.methods:
         build.db.set_meta(WAITING_METHODS, [])
     with open_executor(index, settings, build.budget.cancel) as executor:
@@ -128,7 +120,9 @@ def run_and_save(index: OpenIndex, build: Build) -> Built:
     return built
 
 
-def open_executor(index: OpenIndex, settings: BuildingSettings, cancel: CancelToken | None) -> BuildExecutor:
+def open_executor(
+    index: OpenIndex, settings: settings_registry.BuildingSettings, cancel: CancelToken | None
+) -> BuildExecutor:
     """Return the executor of a build.
 
     An index with functions passed to `Kumihimo.open` is built in this process: another one cannot have them. Raises
@@ -185,7 +179,7 @@ def _build_missing(
     index: OpenIndex, db: Database, name: str, progress: Progress | None, cancel: CancelToken | None = None
 ) -> None:
     """Build the tables that a method lacks, if they cost nothing."""
-    missing = missing_tables(db, index.catalogue, name)
+    missing = catalogue.missing_tables(db, index.catalogue, name)
     build = free_build(index, db, name, missing, progress, cancel)
     if not missing or build is None:
         return
@@ -212,7 +206,7 @@ def free_build(
         llm_steps=steps_using_llm(index.catalogue, index.models, methods_named=models_made_tables),
         progress=progress,
     )
-    return None if build.may_cost or steps_without_llm(index.catalogue, index.models, missing) else build
+    return None if build.may_cost or catalogue.steps_without_llm(index.catalogue, index.models, missing) else build
 
 
 def _require_unchanged(build: Build, name: str) -> None:
@@ -239,5 +233,5 @@ def _is_usable(index: OpenIndex, db: Database, name: str) -> bool:
     signature = index.catalogue.methods[name]
     if "llm" in signature.ports and "llm" not in signature.optional_ports and index.models.chat(name) is None:
         return False
-    missing = missing_tables(db, index.catalogue, name)
+    missing = catalogue.missing_tables(db, index.catalogue, name)
     return not missing or (not index.store.is_read_only() and free_build(index, db, name, missing) is not None)

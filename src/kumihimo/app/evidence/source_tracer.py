@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
+from kumihimo.core import digests, lineage
 from kumihimo.core.context import NOWHERE, Context, Evidence
-from kumihimo.core.digests import hash_parts
-from kumihimo.core.lineage import TRACE_ENDS, trace_sources
 from kumihimo.core.records import NOT_READ, Chunk, Passage, Reference
 from kumihimo.core.spans import Span, describe_place
 from kumihimo.core.table import Table
@@ -108,7 +107,7 @@ class SourceTracer:
 
     def document(self, uri: str) -> tuple[str, str, int]:
         """Return the text, title and start of the body."""
-        id = self._visible_id(hash_parts(uri))
+        id = self._visible_id(digests.hash_parts(uri))
         text, title, body = self.db.values(ROOT, id, "text", "title", "body")
         return text, title, body
 
@@ -160,10 +159,10 @@ class SourceTracer:
         reference = (item.table, item.record.id) if isinstance(item, Evidence) else item
         for row in record.parents() if in_no_table and record else record.citations() if record else ():
             yield from self.sources(row)
-        if isinstance(record, Passage) or (record and reference[0] in TRACE_ENDS):
+        if isinstance(record, Passage) or (record and reference[0] in lineage.TRACE_ENDS):
             yield reference
         elif not in_no_table:
-            yield from trace_sources(self.catalogue.wired, self.table, reference)
+            yield from lineage.trace_sources(self.catalogue.wired, self.table, reference)
 
     def locate(self, span: Span) -> Span:
         """Return the span with its place, and the fields of its document.
@@ -174,7 +173,7 @@ class SourceTracer:
 
     def _places(self, uri: str) -> DocumentPlaces:
         """Return the places of a document, which are read once."""
-        id = hash_parts(uri)
+        id = digests.hash_parts(uri)
         self._read_documents([id])
         return self.documents[id]
 

@@ -8,14 +8,11 @@ from threading import Lock
 from typing import Any
 
 from kumihimo.app.opened import catalogue as catalogues
-from kumihimo.app.settings.config import fields_to_settings
+from kumihimo.app.settings import config, trust
 from kumihimo.app.settings.settings_registry import SettingsRegistry
-from kumihimo.app.settings.trust import read_trusted_layers, register_secrets
-from kumihimo.core.context import Tokenizer
+from kumihimo.core import context, wiring
 from kumihimo.core.settings import SettingValues, resolve_settings
-from kumihimo.core.wiring import Catalogue
-from kumihimo.llm.local_embedder import LocalTokenizer
-from kumihimo.llm.protocols import NamedEntityRecognizer
+from kumihimo.llm import local_embedder, protocols
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.search.vector_files import MappedFiles
 from kumihimo.storage import Store
@@ -46,11 +43,11 @@ class OpenIndex:
     place: IndexPlace
     store: Store
     cache: ResponseCache
-    catalogue: Catalogue
+    catalogue: wiring.Catalogue
     settings_registry: SettingsRegistry
     settings: dict[str, dict[str, object]]
     models: ModelRegistry
-    tokenizer: Tokenizer
+    tokenizer: context.Tokenizer
     address: IndexAddress | None
     files: MappedFiles = field(default_factory=dict)
     build_lock: Lock = field(default_factory=Lock)  # of builds that questions start
@@ -76,21 +73,23 @@ def connect_index(
     layers: Sequence[SettingValues] = (),
     *,
     cache: str | Path | None = None,
-    catalogue: Catalogue | None = None,
+    catalogue: wiring.Catalogue | None = None,
 ) -> OpenIndex:
     """Return an open index with these layers of settings, and no others."""
     place, catalogue = IndexPlace.at(place, cache), catalogue or catalogues.installed_catalogue()
     registry, store, replies = SettingsRegistry(catalogue), place.open_store(), ResponseCache(place.open_cache())
-    layers = [fields_to_settings(layer) for layer in layers]
+    layers = [config.fields_to_settings(layer) for layer in layers]
     if {scope for layer in layers for scope in layer} - registry.all.keys():
         layers = catalogues.without_missing_scopes(store, catalogue, layers)
     values = resolve_settings(registry.all, *layers)
-    register_secrets(values, registry.all)
+    trust.register_secrets(values, registry.all)
     cache_file = str(place.cache_file.absolute()) if place.cache_file else ""
     address = IndexAddress(place.address, cache_file, layers) if catalogue is catalogues.installed_catalogue() else None
     models = ModelRegistry(registry.model_values(values), lambda: replies, place.base)
     settings = registry.own_values(values)
-    return OpenIndex(place, store, replies, catalogue, registry, settings, models, LocalTokenizer(), address)
+    return OpenIndex(
+        place, store, replies, catalogue, registry, settings, models, local_embedder.LocalTokenizer(), address
+    )
 
 
 def open_index(
@@ -101,7 +100,7 @@ def open_index(
     methods: Sequence[Callable[..., Any]] = (),
     steps: Sequence[Callable[..., Any]] = (),
     readers: Sequence[Callable[..., Any]] = (),
-    recognizer: NamedEntityRecognizer | None = None,
+    recognizer: protocols.NamedEntityRecognizer | None = None,
 ) -> OpenIndex:
     """Return an open index with the settings of kumi.toml and the environment.
 
@@ -113,6 +112,6 @@ def open_index(
         functions: dict[str, Any] = {"methods": methods, "steps": steps, "readers": readers}
         catalogue = catalogues.extend_catalogue(catalogue, recognizers=recognizers, **functions)
     place = IndexPlace.at(place)
-    layers = read_trusted_layers(place.base, SettingsRegistry(catalogue).all, os.environ)
+    layers = trust.read_trusted_layers(place.base, SettingsRegistry(catalogue).all, os.environ)
     cache = cache or os.environ.get("KUMI_CACHE") or None
     return connect_index(place, [*layers, settings or {}], cache=cache, catalogue=catalogue)

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from kumihimo.core.errors import MAX_SHOWN, SettingsError, describe_unknown
 from kumihimo.core.settings import Setting, SettingValues
-from kumihimo.text.name_keys import find_alias_fault
-from kumihimo.text.safe_write import check_ordinary_file, resolve_link, write_file
+from kumihimo.text import name_keys, safe_write
 
 ENV_PREFIX = "KUMI_"
 NON_SETTINGS = ("KUMI_INDEX", "KUMI_CACHE", "KUMI_CONFIG", "KUMI_LANG", "KUMI_OFFLINE", "KUMI_TRUST")  # other variables
@@ -31,7 +30,7 @@ KnownSettings = Mapping[str, Mapping[str, Setting]]
 
 def read_settings_file(path: Path) -> SettingValues:
     """Return the tables of a kumi.toml; none without a file."""
-    check_ordinary_file(path)
+    safe_write.check_ordinary_file(path)
     if not path.exists():
         return {}
     try:
@@ -118,7 +117,7 @@ def read_aliases(path: Path) -> SettingValues:
     A line reads `Bob Cratchit = Robert Cratchit`, or `Bob != Robert` to keep two names apart. Empty lines and lines
     that begin with # are skipped. Raises SettingsError for a line that is no alias, or that contradicts another.
     """
-    check_ordinary_file(path)
+    safe_write.check_ordinary_file(path)
     if not path.exists():
         return {}
     try:
@@ -128,7 +127,7 @@ def read_aliases(path: Path) -> SettingValues:
     numbered = {
         n: line.strip() for n, line in enumerate(lines, 1) if line.strip() and not line.lstrip().startswith("#")
     }
-    if fault := find_alias_fault(numbered):
+    if fault := name_keys.find_alias_fault(numbered):
         raise SettingsError(f"{path}: {fault}")
     return {"mentions": {"aliases": tuple(numbered.values())}} if numbered else {}
 
@@ -136,16 +135,16 @@ def read_aliases(path: Path) -> SettingValues:
 def append_aliases(path: Path, lines: Iterable[str]) -> None:
     """Append lines to an alias file, and create it if needed."""
     addition = "".join(f"{line}\n" for line in lines)
-    path = resolve_link(path)
+    path = safe_write.resolve_link(path)
     text = _read_text(path) if path.exists() else ""
     if addition:
         prefix = _ALIASES_HEADER if not text else "" if text.endswith("\n") else "\n"
-        write_file(path, [text + prefix + addition], force=True)
+        safe_write.write_file(path, [text + prefix + addition], force=True)
 
 
 def _read_text(path: Path) -> str:
     """Return the text of a file with its own line ends."""
-    check_ordinary_file(path)
+    safe_write.check_ordinary_file(path)
     return path.read_bytes().decode("utf-8")
 
 
@@ -204,10 +203,10 @@ def render_section(scope: str, values: Mapping[str, object]) -> str:
 
 def add_settings(path: Path, settings: SettingValues) -> list[str]:
     """Add settings to a kumi.toml, and return the unchanged scopes."""
-    path = resolve_link(path)
+    path = safe_write.resolve_link(path)
     before = _read_text(path) if path.exists() else ""
     text, unchanged = merge_settings(before, settings)
-    write_file(path, [text], force=True)
+    safe_write.write_file(path, [text], force=True)
     return unchanged
 
 

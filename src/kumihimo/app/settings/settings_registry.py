@@ -9,10 +9,9 @@ from inspect import getdoc
 from pathlib import Path
 from typing import Annotated
 
-from kumihimo.core.network import CLUSTER
+from kumihimo.core import network, wiring
 from kumihimo.core.settings import Bounds, Setting, SettingValues
 from kumihimo.core.signature import Signature, settings_of
-from kumihimo.core.wiring import Catalogue
 from kumihimo.generation.answer import answer
 from kumihimo.llm.registry import MODEL_SETTINGS, scope_chat_settings
 from kumihimo.rdf.store import rdf_prefixes
@@ -28,7 +27,7 @@ class BuildingSettings:
     most jobs that run there at once; 0: no limit. Raises SettingsError for a negative number.
     """
 
-    executor: Annotated[str, CLUSTER] = "inline"
+    executor: Annotated[str, network.CLUSTER] = "inline"
     workers: Annotated[int, Bounds(0, 10_000)] = 0
 
 
@@ -47,7 +46,7 @@ Settings = Mapping[str, Mapping[str, Setting]]  # scope -> name -> setting
 class SettingsRegistry:
     """The settings of a catalogue, by scope: a step, a method, a role or a kind of model."""
 
-    catalogue: Catalogue
+    catalogue: wiring.Catalogue
 
     @cached_property
     def own(self) -> Settings:

@@ -13,10 +13,8 @@ from kumihimo.app.opened.open_index import OpenIndex
 from kumihimo.core.errors import ConsentRequired, IndexDamaged
 from kumihimo.core.table import Codec, codec
 from kumihimo.llm.cached_llm import is_cached_value
-from kumihimo.rdf import store as rdf_store
-from kumihimo.rdf.store import rdf_prefixes
-from kumihimo.search.fulltext import KeywordIndex, stored_indexes
-from kumihimo.search.stores import vector_store
+from kumihimo.rdf import store, store as rdf_store
+from kumihimo.search import fulltext, stores
 from kumihimo.storage.database import Database
 from kumihimo.storage.ledger import checksum_name, sum_rows
 
@@ -80,7 +78,7 @@ def _index_problems(index: OpenIndex) -> list[Problem]:
             messages = db.find_damage() or [m for name in _tables(index, db) for m in _table_damage(db, name)]
             if messages:  # the search indexes are compared with the tables
                 return [Problem(path, "tables", message, _REBUILD) for message in messages]
-            return [problem for name in stored_indexes(db) for problem in _search_problems(index, db, name)]
+            return [problem for name in fulltext.stored_indexes(db) for problem in _search_problems(index, db, name)]
     except IndexDamaged as error:
         return [Problem(path, "tables", str(error.__cause__), _REBUILD)]
 
@@ -110,10 +108,10 @@ def _search_problems(index: OpenIndex, db: Database, name: str) -> Iterator[Prob
     path = index.store.location
     try:
         if kind == "words":
-            damage = KeywordIndex(db, table, table_codec).find_damage()
+            damage = fulltext.KeywordIndex(db, table, table_codec).find_damage()
         else:
             records = (table_codec.decode(row) for page in db.rows(table).pages() for row in page)
-            vectors = vector_store(db, index.folder, table)
+            vectors = stores.vector_store(db, index.folder, table)
             failed = {id for step, id, _ in db.failures() if step == name}
             path = vectors.location or path
             damage = vectors.find_damage({record.id for record in records if record.index_text} - failed)
@@ -126,7 +124,7 @@ def _search_problems(index: OpenIndex, db: Database, name: str) -> Iterator[Prob
 def _store_problems(index: OpenIndex) -> Iterator[Problem]:
     """Yield the stores of triples that cannot be read."""
     for path in _rdf_stores(index):
-        prefixes = rdf_prefixes()
+        prefixes = store.rdf_prefixes()
         try:
             rdf_store.run_query(path, _COUNT_TRIPLES, prefixes, prefixes["ex"], limit=None, timeout=_STORE_TIMEOUT)
         except rdf_store.StoreRemoved:

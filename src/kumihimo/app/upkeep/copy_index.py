@@ -15,8 +15,7 @@ from kumihimo.core.table import Codec, Table, codec
 from kumihimo.core.task import Progress, ProgressEvent, ignore_progress
 from kumihimo.index.sources import IMPORTS_FOLDER, load_sources, save_sources
 from kumihimo.readers.remote.mirror import MIRRORS_FOLDER
-from kumihimo.search.fulltext import KeywordIndex, fill_index, stored_indexes
-from kumihimo.search.stores import load_matrices, vector_reader, vector_store
+from kumihimo.search import fulltext, stores
 from kumihimo.storage.cache_database import CacheDatabase
 from kumihimo.storage.database import Database
 from kumihimo.storage.ledger import checksum_name, sum_rows
@@ -118,13 +117,13 @@ class _Copy:
 
     def copy_search_indexes(self) -> list[str]:
         """Index the words again, and copy the vectors; return the names."""
-        names = stored_indexes(self.old)
+        names = fulltext.stored_indexes(self.old)
         for name in names:
             kind, _, table = name.partition("_")
             if kind == "words":
-                index = KeywordIndex(self.new, table, self._codec(table))
+                index = fulltext.KeywordIndex(self.new, table, self._codec(table))
                 index.ensure(self.old.meta(name))
-                fill_index(index, self.new, self.progress)
+                fulltext.fill_index(index, self.new, self.progress)
                 index.finish()
             else:
                 self._copy_vectors(name, table)
@@ -133,9 +132,9 @@ class _Copy:
     def _copy_vectors(self, name: str, table: str) -> None:
         state = self.old.meta(name)
         self.new.set_meta(name, {key: state[key] for key in ("mark", "embedder")})
-        vectors = vector_store(self.new, self.place.folder, table)
+        vectors = stores.vector_store(self.new, self.place.folder, table)
         vectors.create()
-        reader = vector_reader(self.old, load_matrices(self.old, self.index.folder, {}))
+        reader = stores.vector_reader(self.old, stores.load_matrices(self.old, self.index.folder, {}))
         rows = Table(table, self._codec(table), self.old.rows(table))
         for page in self.old.rows(table).pages("id") if state["rows"] else ():
             ids, stored = reader.select(rows, [id for (id,) in page])

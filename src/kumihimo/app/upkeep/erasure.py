@@ -9,11 +9,8 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from kumihimo.app.build.batch import check_no_batch
-from kumihimo.app.build.build_cost import paid_changes, require_consent, used_cache_keys
-from kumihimo.app.build.import_store import remove_unused_imports
+from kumihimo.app.build import batch, build_cost, import_store, remote_sources
 from kumihimo.app.build.prepare_build import RollBack, prepare_build, run_and_save
-from kumihimo.app.build.remote_sources import prune_mirrors
 from kumihimo.app.opened.open_index import OpenIndex
 from kumihimo.app.opened.results import Built
 from kumihimo.core.errors import ConsentRequired, IndexBusy, IndexUnavailable
@@ -35,15 +32,15 @@ def prune_cache(index: OpenIndex, *, wait: bool) -> int:
     if not index.place.owns_cache:
         location = index.cache.database.location
         raise IndexUnavailable(f"{location} may be shared with other indexes: nothing in it is deleted")
-    check_no_batch(index)
+    batch.check_no_batch(index)
     if not index.cache.exists():
         return 0
     used_keys: set[bytes] = set()
     with suppress(RollBack), index.store.write_transaction(wait=wait) as db:
         build = prepare_build(index, db, may_be_empty=True)
-        if changes := paid_changes(build):
+        if changes := build_cost.paid_changes(build):
             raise ConsentRequired(f"{'; '.join(changes)}: run `kumi index` first, so that the replies in use are known")
-        used_keys = used_cache_keys(build, index.cache)
+        used_keys = build_cost.used_cache_keys(build, index.cache)
         raise RollBack
     return index.cache.prune(used_keys)
 
@@ -74,14 +71,14 @@ def remove_documents(
             set() if forget and not target else remove_source(db, build.sources, str(target), index.folder.resolve())
         )
         build = replace(build, source_names=names)
-        require_consent(build, False)
+        build_cost.require_consent(build, False)
         built = run_and_save(index, build)
         if forget:
             drop_retired_tables(build.db, [step.name for step in build.steps])
             for vectors in build.vector_indexes():  # removed words are in no block
                 vectors.erase()
-    prune_mirrors(index, build.sources.values())
-    remove_unused_imports(index.folder, {source.path for source in build.sources.values()})
+    remote_sources.prune_mirrors(index, build.sources.values())
+    import_store.remove_unused_imports(index.folder, {source.path for source in build.sources.values()})
     if forget:
         index.files.clear()  # a mapped file stays on the disk
         erase_files(index, wait=wait)

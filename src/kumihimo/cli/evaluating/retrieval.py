@@ -14,10 +14,8 @@ from kumihimo.cli.evaluating.options import StudyOption, SystemNames, raise_fail
 from kumihimo.cli.evaluating.run import describe_inputs, file_digest, warn_left_out
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.task import Progress
-from kumihimo.evaluate import rankings as trec, retrieval as measuring
+from kumihimo.evaluate import rankings as trec, records, retrieval as measuring, run_systems
 from kumihimo.evaluate.gold import read_index_layout, resolve_gold
-from kumihimo.evaluate.records import EvalQuestion, Score
-from kumihimo.evaluate.run_systems import check_questions, describe_run
 from kumihimo.evaluate.systems import System, select_systems
 from kumihimo.llm.budget import Budget
 from kumihimo.text.safe_write import write_file, write_folder
@@ -31,8 +29,8 @@ class RetrievalResults:
     """The scores of one command, and notes on them."""
 
     ks: list[int]
-    questions: list[EvalQuestion] = field(default_factory=list)  # those with gold
-    scores: list[Score] = field(default_factory=list)
+    questions: list[records.EvalQuestion] = field(default_factory=list)  # those with gold
+    scores: list[records.Score] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)  # mean per question, by system
     left_out: dict[str, str] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
@@ -101,7 +99,7 @@ def _load_questions(results: RetrievalResults, study: StudyOption) -> None:
     if not results.questions:
         path = study.path("questions")
         raise SettingsError(f"no question of {path} has gold: `gold` names the passages with its answer")
-    check_questions(results.questions)
+    run_systems.check_questions(results.questions)
 
 
 def _measure_runs(results: RetrievalResults, runs: Iterable[Path], qrels: Path) -> None:
@@ -109,7 +107,7 @@ def _measure_runs(results: RetrievalResults, runs: Iterable[Path], qrels: Path) 
     results.gold = {question: names for question, names in trec.read_trec_qrels(qrels).items() if names}
     if not results.gold:
         raise SettingsError(f"{qrels} marks nothing as relevant: use a relevance above 0")
-    results.questions = [EvalQuestion(id, "") for id in results.gold]
+    results.questions = [records.EvalQuestion(id, "") for id in results.gold]
     for system, path, rankings in _read_runs(runs):
         results.scores += measuring.score_run(system, rankings, results.gold, results.ks)
         results.manifest[system] = {"run": file_digest(path), "qrels": file_digest(qrels)}
@@ -152,7 +150,7 @@ def _measure_index(
     results.gold = {question: [*gold] for question, gold in passages.items()}
     tracer = measuring.ChunkTracer(snapshot, layout)
     for system in systems:
-        results.manifest[system.name] = describe_run(snapshot, system)
+        results.manifest[system.name] = run_systems.describe_run(snapshot, system)
         rows = measuring.retrieve_all(snapshot, system, results.questions, tracer, budget, progress=progress)
         results.failed += [row.failed for row in rows if row.failed]
         results.seconds[system.name] = sum(row.seconds for row in rows) / len(rows)

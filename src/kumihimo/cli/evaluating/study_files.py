@@ -13,8 +13,7 @@ from kumihimo.cli import options, printing
 from kumihimo.cli.evaluating.options import DEFAULT_STUDY, Merge, Replace, StudyOption
 from kumihimo.cli.evaluating.questions import import_mode, show_study_questions
 from kumihimo.core.errors import SettingsError
-from kumihimo.evaluate import exchange, importers
-from kumihimo.evaluate.records import SystemAnswer
+from kumihimo.evaluate import exchange, importers, records
 from kumihimo.evaluate.report import WrittenReport, write_evaluation_report
 from kumihimo.evaluate.study import FILE_COMMANDS, ROW_TYPES, Study
 from kumihimo.text import safe_write
@@ -51,7 +50,7 @@ def import_(
     output.show(summary, lambda _: _show_imported(study, merged, answers))
 
 
-def _show_imported(study: Study, merged: importers.MergeResult, answers: Sequence[SystemAnswer]) -> None:
+def _show_imported(study: Study, merged: importers.MergeResult, answers: Sequence[records.SystemAnswer]) -> None:
     show_study_questions(study, merged)
     if merged.repeated:
         printing.print_message(f"{merged.repeated:,} questions of the file were already there or came twice.")

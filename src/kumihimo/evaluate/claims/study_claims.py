@@ -18,8 +18,7 @@ from kumihimo.evaluate import fabrication
 from kumihimo.evaluate.claims import stages
 from kumihimo.evaluate.records import AnswerClaim, AnswerSentence, EvalQuestion, SystemAnswer, ValuesByMeasure
 from kumihimo.evaluate.study import Study, prompt_digests, row_to_json
-from kumihimo.llm.concurrency import map_with_progress
-from kumihimo.llm.protocols import LLM
+from kumihimo.llm import concurrency, protocols
 from kumihimo.text.tokens import word_tokens
 
 ClaimExtraction = tuple[list[AnswerClaim], list[AnswerSentence]]
@@ -28,7 +27,7 @@ ClaimExtraction = tuple[list[AnswerClaim], list[AnswerSentence]]
 def extract_answer_claims(
     questions: Iterable[EvalQuestion],
     answers: Iterable[SystemAnswer],
-    llm: LLM,
+    llm: protocols.LLM,
     votes: stages.Votes = stages.PAPER_VOTES,
     progress: Progress | None = None,
 ) -> ClaimExtraction:
@@ -48,7 +47,7 @@ def extract_answer_claims(
         if piece.kind == "sentence" and not answer.failed
     }
     extract = partial(stages.extract_sentence_claims, llm=llm, votes=votes)
-    extracted = map_with_progress(extract, [*jobs.values()], llm.workers, "claims", progress)
+    extracted = concurrency.map_with_progress(extract, [*jobs.values()], llm.workers, "claims", progress)
     results = dict(zip(jobs, extracted, strict=True))
     claims: list[AnswerClaim] = []
     sentences: list[AnswerSentence] = []
@@ -140,7 +139,7 @@ def select_claim_inputs(
 
 def extract_checked_claims(
     inputs: ClaimInputs,
-    llm: LLM,
+    llm: protocols.LLM,
     tokenizer: Tokenizer,
     votes: stages.Votes,
     checks: ClaimChecks,
@@ -223,7 +222,7 @@ def first_failure(claims: fabrication.Claims, sentences: Iterable[AnswerSentence
     return next((note.removeprefix("failed: ") for note in map(str, notes) if note.startswith("failed: ")), "")
 
 
-def describe_claim_run(inputs: ClaimInputs, llm: LLM, votes: stages.Votes, **used: Any) -> dict[str, Any]:
+def describe_claim_run(inputs: ClaimInputs, llm: protocols.LLM, votes: stages.Votes, **used: Any) -> dict[str, Any]:
     """Describe for the manifest how each system's claims were made."""
     prompts = (*stages.CLAIM_PROMPTS, fabrication.CLAIM_SUPPORT_PROMPT, fabrication.SELFCHECK_PROMPT)
     settings = {

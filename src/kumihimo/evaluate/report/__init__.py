@@ -12,12 +12,11 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from kumihimo.evaluate import comparison, statistics
 from kumihimo.evaluate.bias import BiasReport, Proportion
-from kumihimo.evaluate.comparison import PROTOCOLS_DROPPING_ZEROS, find_cheaper, find_leader
 from kumihimo.evaluate.judging.refusals import Refusals
 from kumihimo.evaluate.report import answer_details, charts
 from kumihimo.evaluate.report.summary_data import CriterionResults, ReportMeasure, StudyResults, load_study_results
-from kumihimo.evaluate.statistics import SEED
 from kumihimo.evaluate.study import Study
 from kumihimo.page import render_template
 from kumihimo.text.safe_write import write_file, write_folder
@@ -205,12 +204,12 @@ _GLOBALS = {
     "cluster_chart": charts.cluster_chart,
     "cost_charts": charts.cost_charts,
     "family_sizes": family_sizes,
-    "find_cheaper": find_cheaper,
-    "find_leader": find_leader,
+    "find_cheaper": comparison.find_cheaper,
+    "find_leader": comparison.find_leader,
     "marker_shapes": charts.MARKER_SHAPES,
-    "protocols_dropping_zeros": PROTOCOLS_DROPPING_ZEROS,
+    "protocols_dropping_zeros": comparison.PROTOCOLS_DROPPING_ZEROS,
     "provenance": provenance,
-    "seed": SEED,
+    "seed": statistics.SEED,
 }
 
 

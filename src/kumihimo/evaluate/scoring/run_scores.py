@@ -10,13 +10,11 @@ from typing import Any, Literal
 
 from kumihimo.core.errors import ItemFailed, SettingsError, describe_unknown
 from kumihimo.core.task import Progress
+from kumihimo.evaluate import statistics, study
 from kumihimo.evaluate.records import EvalQuestion, ReplyStatus, Score, SystemAnswer
 from kumihimo.evaluate.scoring import measures
 from kumihimo.evaluate.scoring.case import Case, ScoreResult, Tools
-from kumihimo.evaluate.statistics import bootstrap_interval
-from kumihimo.evaluate.study import prompt_digests
-from kumihimo.llm.concurrency import map_with_progress
-from kumihimo.llm.protocols import LLM, Embedder
+from kumihimo.llm import concurrency, protocols
 
 MeasureGroup = Literal["words", "ragas", "assertions", "claims"]
 MeasureFunction = Callable[[Case, Tools], ScoreResult]
@@ -105,8 +103,8 @@ def build_cases(questions: Iterable[EvalQuestion], answers: Iterable[SystemAnswe
 def score_cases(
     cases: Sequence[Case],
     names: Sequence[str],
-    llm: LLM | None = None,
-    embedder: Embedder | None = None,
+    llm: protocols.LLM | None = None,
+    embedder: protocols.Embedder | None = None,
     *,
     repeats: int = 1,
     progress: Progress | None = None,
@@ -123,7 +121,7 @@ def score_cases(
         return [_score(name, case, tools) for name in names]
 
     workers = llm.workers if llm else 1
-    yield from chain.from_iterable(map_with_progress(measure, cases, workers, "answers", progress))
+    yield from chain.from_iterable(concurrency.map_with_progress(measure, cases, workers, "answers", progress))
 
 
 def _score(name: str, case: Case, tools: Sequence[Tools]) -> Score:
@@ -166,7 +164,7 @@ def _combine_repeats(attempts: Sequence[ScoreAttempt]) -> ScoreAttempt:
 
 def scoring_prompt_digests() -> dict[str, str]:
     """Return the digest of each scoring prompt, for the manifest."""
-    return prompt_digests(sorted(Path(__file__).parent.glob("scoring_*.md")))
+    return study.prompt_digests(sorted(Path(__file__).parent.glob("scoring_*.md")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,5 +207,5 @@ def _mean(measure: str, system: str, rows: Sequence[Score], clusters: Mapping[st
         return ScoreMean(measure, system, None, None, None, 0, len(rows), reasons)
     values, groups = zip(*valid, strict=True)
     spreads = [row.detail["spread"] for row in rows if row.value is not None and "spread" in row.detail]
-    spread, interval = fmean(spreads) if spreads else None, bootstrap_interval(values, groups)
+    spread, interval = fmean(spreads) if spreads else None, statistics.bootstrap_interval(values, groups)
     return ScoreMean(measure, system, fmean(values), *interval, len(values), len(rows), reasons, spread)

@@ -8,18 +8,14 @@ from kumihimo.core.answer import Answer, Part, Status
 from kumihimo.core.context import Context, Evidence, KeyPoint
 from kumihimo.core.spans import Citation
 from kumihimo.core.usage import Usage
-from kumihimo.generation.answer import make_quoter
-from kumihimo.generation.phrases import question_language
+from kumihimo.generation import answer, phrases
+from kumihimo.generation.quoting import drafts, ranking, requested
 from kumihimo.generation.quoting.absent import find_absent_words
-from kumihimo.generation.quoting.drafts import quote_words, say
 from kumihimo.generation.quoting.passages import best_sentence
-from kumihimo.generation.quoting.ranking import IndexReader, Passage, choose_passages
-from kumihimo.generation.quoting.requested import write_result
 from kumihimo.generation.quoting.requests import Request
 from kumihimo.llm.protocols import Embedder
+from kumihimo.text import sentences, word_variants
 from kumihimo.text.question import ParsedQuestion
-from kumihimo.text.sentences import collapse_spaces
-from kumihimo.text.word_variants import WordIndex
 
 _MAX_POINTS = 10
 _SAME_BLOCK = {("item", "item"), ("row", "row")}  # lines without an empty one between them
@@ -28,9 +24,9 @@ _SAME_BLOCK = {("item", "item"), ("row", "row")}  # lines without an empty one b
 def quote_answer(
     asked: ParsedQuestion,
     context: Context,
-    reader: IndexReader,
+    reader: ranking.IndexReader,
     encoder: Embedder | None = None,
-    words: WordIndex | None = None,
+    words: word_variants.WordIndex | None = None,
     request: Request | None = None,
     *,
     tables: bool = True,
@@ -45,7 +41,7 @@ def quote_answer(
     """
     notes = list[Part]()
     result = Answer(asked.text, context.method, (), context, Usage())
-    if (tables or request) and (found := write_result(request, asked.text, context, reader)):
+    if (tables or request) and (found := requested.write_result(request, asked.text, context, reader)):
         kind, draft = found
         notes = draft.parts
         if kind != "passages":
@@ -54,42 +50,42 @@ def quote_answer(
     if points:
         return replace(result, parts=tuple(_write_points(points[:_MAX_POINTS], reader)), approach="points")
     compared = (request.subject, request.other) if request and request.kind == "compare" else ()
-    passages = choose_passages(asked, context, reader, encoder, words, compared)
-    language = question_language(asked.text, context)
+    passages = ranking.choose_passages(asked, context, reader, encoder, words, compared)
+    language = phrases.question_language(asked.text, context)
     about = ParsedQuestion(f"{request.subject} {request.other}") if request and request.subject else asked
     absent = find_absent_words(about, words.has) if words else []
     if absent:
-        notes.append(Part("note", say("absent", language, words=quote_words(absent, language))))
+        notes.append(Part("note", drafts.say("absent", language, words=drafts.quote_words(absent, language))))
     shown = [write_passage(asked, passage, n, language) for n, passage in enumerate(passages, 1)]
     status: Status = "nothing" if not passages else "answered" if passages[0].answers and not absent else "closest"
     return replace(result, parts=(*notes, *shown), status=status, approach="compare" if compared else "passages")
 
 
-def write_passage(asked: ParsedQuestion, passage: Passage, n: int, language: str) -> Part:
+def write_passage(asked: ParsedQuestion, passage: ranking.Passage, n: int, language: str) -> Part:
     """Return a passage, with its best sentence marked."""
     lines = list(passage.region.lines(passage.window))
     gaps = ["\n" if pair in _SAME_BLOCK else "\n\n" for pair in pairwise(kind for kind, _ in lines)]
     text = "".join(line + gap for (_, line), gap in zip(lines, [*gaps, ""], strict=True))
     start, end = best_sentence(text, asked.terms)
     if passage.window.more:
-        text += "\n" + say("more", language, n=f"{passage.window.more:,}")
+        text += "\n" + drafts.say("more", language, n=f"{passage.window.more:,}")
     spans = passage.span, *passage.copies
     part = Part.ending_with("passage", text, [Citation(n, span) for span in spans])
     return replace(part, headings=passage.headings, marks=((start, end),))
 
 
-def _write_points(points: Sequence[Evidence], reader: IndexReader) -> Iterator[Part]:
+def _write_points(points: Sequence[Evidence], reader: ranking.IndexReader) -> Iterator[Part]:
     """Yield the points, each cited by its best sentence."""
     for n, item in enumerate(points, 1):
         verbatim = isinstance(item.record, KeyPoint) and item.record.verbatim
-        text = _in_quotation_marks(item.text) if verbatim else collapse_spaces(item.text)
-        spans = make_quoter(list(reader.spans(item)))(item.text)[:1]
+        text = _in_quotation_marks(item.text) if verbatim else sentences.collapse_spaces(item.text)
+        spans = answer.make_quoter(list(reader.spans(item)))(item.text)[:1]
         yield Part.ending_with("sentence", text, [Citation(n, span) for span in spans])
 
 
 def _in_quotation_marks(text: str) -> str:
     """Return the sentence on one line, in its script's quotation marks."""
-    line = collapse_spaces(text)
+    line = sentences.collapse_spaces(text)
     if not any("\u3040" <= c <= "\u9fff" for c in line):
         return f"“{line}”"
     return f"『{line}』" if "「" in line else f"「{line}」"

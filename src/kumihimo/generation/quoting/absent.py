@@ -4,11 +4,8 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
-from kumihimo.text.common_words import load_common_words
-from kumihimo.text.function_words import cut_function_words
-from kumihimo.text.lemmas import verb_lemma
+from kumihimo.text import common_words, function_words, lemmas, tokens
 from kumihimo.text.question import ParsedQuestion
-from kumihimo.text.tokens import subject_terms
 
 _LETTER = "[A-Za-zÀ-ʯͰ-ԯ0-9]"
 _WORD = re.compile(rf"(?![0-9]){_LETTER}(?:{_LETTER}|['’.-](?={_LETTER}))*")
@@ -59,11 +56,11 @@ def _candidates(asked: ParsedQuestion) -> Iterator[str]:
         if _FILE_NAME.search(word):
             continue
         plain = word.casefold()
-        forms = {plain, verb_lemma(plain), plain.removesuffix("est"), plain.removesuffix("er")}
-        is_telling = match.start() in names or forms.isdisjoint(load_common_words())
-        if is_telling and not asked.terms.isdisjoint(subject_terms(word)):
+        forms = {plain, lemmas.verb_lemma(plain), plain.removesuffix("est"), plain.removesuffix("er")}
+        is_telling = match.start() in names or forms.isdisjoint(common_words.load_common_words())
+        if is_telling and not asked.terms.isdisjoint(tokens.subject_terms(word)):
             yield word
-    content = cut_function_words(asked.normalized)
+    content = function_words.cut_function_words(asked.normalized)
     yield from _KATAKANA.findall(content)
     if _KANA.search(asked.normalized):
         yield from _KANJI.findall(content)

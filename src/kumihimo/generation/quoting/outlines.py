@@ -6,9 +6,8 @@ from itertools import pairwise, takewhile
 from typing import Any
 
 from kumihimo.core.spans import Span
+from kumihimo.generation.quoting import passages, ranking
 from kumihimo.generation.quoting.drafts import MAX_LONG_CHARS, Draft, cut_span, say, shorten_span
-from kumihimo.generation.quoting.passages import is_one_document, rank_documents
-from kumihimo.generation.quoting.ranking import IndexReader
 from kumihimo.generation.quoting.windows import Headings, Piece, Region, text_width, unlink
 from kumihimo.text.sentences import LIST_ITEM, collapse_spaces, ends_sentence, split_blocks, split_sentences
 
@@ -23,7 +22,7 @@ _ONLY_LINK = re.compile(r"^(?:(?:[^:：]{1,40}[:：]\s*)?<?https?://\S+)?$")
 _IMAGE = re.compile(r"!\[[^\[\]\n]*\]\([^()\n]*\)")
 
 
-def write_outline(name: str, reader: IndexReader, language: str, ids: Sequence[str] = ()) -> Draft | None:
+def write_outline(name: str, reader: ranking.IndexReader, language: str, ids: Sequence[str] = ()) -> Draft | None:
     """Return the outline of a document, or the titles that fit.
 
     Returns None if none fits. ids: of the document, if it is known.
@@ -31,8 +30,8 @@ def write_outline(name: str, reader: IndexReader, language: str, ids: Sequence[s
     documents = reader.find_table("documents")
     if documents is None:
         return None
-    rows = documents.get_many(ids or rank_documents(name, reader))
-    if not is_one_document(rows.values()):
+    rows = documents.get_many(ids or passages.rank_documents(name, reader))
+    if not passages.is_one_document(rows.values()):
         return _offer_titles(name, list(rows.values())[:_MAX_TITLES], language)
     parts = sorted(rows.values(), key=lambda row: (len(row.uri), row.uri))[:_MAX_PARTS]
     draft = Draft(MAX_LONG_CHARS)

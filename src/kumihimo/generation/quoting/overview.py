@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nlargest
 
+from kumihimo.generation.quoting import outlines, ranking
 from kumihimo.generation.quoting.drafts import MAX_LONG_CHARS, Draft, say, say_count
-from kumihimo.generation.quoting.outlines import cite_titles
-from kumihimo.generation.quoting.ranking import IndexReader
 from kumihimo.generation.quoting.topics import Topic, find_topics
 from kumihimo.text.dates import compare_dates, find_dates, list_dates
 from kumihimo.text.tokens import subject_terms
@@ -76,7 +75,7 @@ class _Counts:
         self.year.update(filter(None, [str(fields.get("date", ""))[:4]]))
 
 
-def read_overview(reader: IndexReader, part: str = "") -> Overview | None:
+def read_overview(reader: ranking.IndexReader, part: str = "") -> Overview | None:
     """Return the overview of all visible documents, or of a part.
 
     part: as for `find_part`. None if there is no such part.
@@ -113,7 +112,7 @@ def read_overview(reader: IndexReader, part: str = "") -> Overview | None:
     )
 
 
-def find_part(name: str, reader: IndexReader) -> frozenset[str]:
+def find_part(name: str, reader: ranking.IndexReader) -> frozenset[str]:
     """Return the documents of the folder or time with a name.
 
     Empty if there is none.
@@ -133,7 +132,7 @@ def find_part(name: str, reader: IndexReader) -> frozenset[str]:
     return frozenset(id for id, day in days if day and compare_dates(day[:_DAY], dates[0]) == 1)
 
 
-def write_overview(overview: Overview, reader: IndexReader, language: str) -> Draft:
+def write_overview(overview: Overview, reader: ranking.IndexReader, language: str) -> Draft:
     """Return the overview as an answer: counts, topics, and titles.
 
     Titles are given where topics tell little.
@@ -152,7 +151,7 @@ def write_overview(overview: Overview, reader: IndexReader, language: str) -> Dr
         draft.add(say("other documents" if shown else "its documents", language))
         count, table = min(len(rest), _MAX_LISTED), reader.find_table("documents")
         titles = table.get_many([rest[n * len(rest) // count] for n in range(count)]).values() if table else ()
-        cited = cite_titles(draft, titles)
+        cited = outlines.cite_titles(draft, titles)
         if cited < len(rest):
             draft.add(say("more", language, n=f"{len(rest) - cited:,}"))
     return draft

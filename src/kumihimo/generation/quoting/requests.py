@@ -9,15 +9,11 @@ from unicodedata import normalize
 from kumihimo.core.answer import Answer
 from kumihimo.core.context import Context
 from kumihimo.generation.phrases import question_language
-from kumihimo.generation.quoting.drafts import say
-from kumihimo.generation.quoting.overview import find_part
-from kumihimo.generation.quoting.ranking import IndexReader
+from kumihimo.generation.quoting import drafts, overview, ranking
 from kumihimo.generation.quoting.selection import QUOTES, names_document, read_rules, read_selection
-from kumihimo.index.rules.ner_cjk import find_chinese_names, find_japanese_names, has_cjk, is_chinese
-from kumihimo.index.rules.ner_words import QUANTITY, WORDS
+from kumihimo.index.rules import ner_cjk, ner_words
+from kumihimo.text import question_types, tokens
 from kumihimo.text.question import ParsedQuestion
-from kumihimo.text.question_types import question_pattern
-from kumihimo.text.tokens import subject_terms
 
 _CAPITAL_RUN = re.compile(r"(?<!^)\b[A-Z][\w'’&-]*(?:\s+(?:(?:of|the|de|van|von)\s+)?[A-Z][\w'’&-]*)*")
 _YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)")
@@ -42,7 +38,7 @@ class Request:
     selection: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_request(asked: ParsedQuestion, reader: IndexReader | None = None) -> Request | None:
+def read_request(asked: ParsedQuestion, reader: ranking.IndexReader | None = None) -> Request | None:
     """Return what a question requests, or None for a question of detail.
 
     reader: tells the folders, whose names may stand for their documents.
@@ -52,7 +48,7 @@ def read_request(asked: ParsedQuestion, reader: IndexReader | None = None) -> Re
     >>> read_request(ParsedQuestion("Who painted the gate?")) is None
     True
     """
-    if selection := read_selection(asked.plain, partial(find_part, reader=reader) if reader else None):
+    if selection := read_selection(asked.plain, partial(overview.find_part, reader=reader) if reader else None):
         return Request("documents", selection.get("mention", ""), selection=selection)
     for kind in ("compare", "themes", "outline"):
         for pattern in _patterns(kind) if kind == "themes" or asked.topic != "" else ():
@@ -115,7 +111,9 @@ def carry_names(question: str, history: Sequence[Answer]) -> tuple[str, str]:
     subject = ParsedQuestion(before).subject
     if not (words := [subject] if subject else _topic_words(before)):
         return question, ""
-    note = say("about", question_language(question, Context()), names=("、" if has_cjk(before) else ", ").join(words))
+    note = drafts.say(
+        "about", question_language(question, Context()), names=("、" if ner_cjk.has_cjk(before) else ", ").join(words)
+    )
     return f"{question} {note}", note
 
 
@@ -138,10 +136,10 @@ def _needs_last(plain: str, last: Answer) -> bool:
     if starts:
         return not any(start < min(starts) for start in _name_starts(plain))
     if _matches("follow_up", "goes_on", plain):
-        return has_cjk(plain) or not any(_name_starts(plain))
+        return ner_cjk.has_cjk(plain) or not any(_name_starts(plain))
     words = _topic_words(plain)
-    if not has_cjk(plain) or is_chinese(plain) or not words:
-        return not (words and subject_terms(question_pattern("single fact").sub(" ", plain)))
+    if not ner_cjk.has_cjk(plain) or ner_cjk.is_chinese(plain) or not words:
+        return not (words and tokens.subject_terms(question_types.question_pattern("single fact").sub(" ", plain)))
     if len(words) > 1 or len(words[0]) == 1 or not _JAPANESE_WORD.fullmatch(words[0]):
         return False
     uris = {citation.span.uri for citation in last.citations}
@@ -151,9 +149,9 @@ def _needs_last(plain: str, last: Answer) -> bool:
 def _topic_words(plain: str) -> list[str]:
     """Return the words that name the subject of a question."""
     asked = ParsedQuestion(plain)
-    if not has_cjk(plain):
+    if not ner_cjk.has_cjk(plain):
         return [asked.content] if asked.terms else []
-    if is_chinese(plain):
+    if ner_cjk.is_chinese(plain):
         return [plain.strip("。？?！! ")]
     topic = plain.partition("は")[0].rstrip("でにと、")
     if topic != plain and len(topic) > 1 and not _matches("follow_up", "asks", topic):
@@ -166,10 +164,10 @@ def _name_starts(plain: str) -> Iterator[int]:
 
     Names are capitalised words within it, and compounds in kanji or katakana.
     """
-    if has_cjk(plain):
-        find = find_chinese_names if is_chinese(plain) else find_japanese_names
-        yield from (span.start for span in find(plain) if span.type != QUANTITY and span.name not in "彼女達")
+    if ner_cjk.has_cjk(plain):
+        find = ner_cjk.find_chinese_names if ner_cjk.is_chinese(plain) else ner_cjk.find_japanese_names
+        yield from (span.start for span in find(plain) if span.type != ner_words.QUANTITY and span.name not in "彼女達")
         return
     for run in _CAPITAL_RUN.finditer(plain):
-        if re.sub(r"['’]s$", "", run[0]).casefold() not in WORDS["stop_words"]:
+        if re.sub(r"['’]s$", "", run[0]).casefold() not in ner_words.WORDS["stop_words"]:
             yield run.start()

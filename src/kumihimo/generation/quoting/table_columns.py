@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from kumihimo.generation.quoting.tables import Row, Table
-from kumihimo.text.dates import list_dates
+from kumihimo.text import dates, scripts
 from kumihimo.text.numbers import Column, number_unit, read_column
-from kumihimo.text.scripts import fold_text
 
 _MIN_ROWS, _MIN_NUMERIC = 3, 0.8  # with a number in a column of numbers; of its filled cells
 _BRACKETS = re.compile(r"[(（\[]([^()（）\[\]]*)[)）\]]")
@@ -91,7 +90,7 @@ def years_of(cell: str) -> list[str]:
     >>> years_of("2011-04-04"), years_of("昭和30年"), years_of("1,974"), years_of("2019–2021")
     (['2011'], ['1955'], [], ['2019', '2021'])
     """
-    return sorted({date[:4] for date in list_dates(cell) if re.match(r"[12]\d{3}", date)})
+    return sorted({date[:4] for date in dates.list_dates(cell) if re.match(r"[12]\d{3}", date)})
 
 
 def full_name(column: str) -> str:
@@ -114,4 +113,4 @@ def bare_name(column: str) -> str:
 
 def fold(text: str) -> str:
     """Return a text on one line, without case and forms of width."""
-    return " ".join(fold_text(text).casefold().split())
+    return " ".join(scripts.fold_text(text).casefold().split())

@@ -6,11 +6,10 @@ from decimal import Decimal
 from kumihimo.core.context import Context
 from kumihimo.core.spans import Span
 from kumihimo.generation.phrases import question_language
+from kumihimo.generation.quoting import ranking, windows
 from kumihimo.generation.quoting.drafts import MAX_LONG_CHARS, Draft, say
-from kumihimo.generation.quoting.ranking import IndexReader
 from kumihimo.generation.quoting.table_questions import TableQuestion, asks_to_compute, may_ask_of, read_question
 from kumihimo.generation.quoting.tables import Row, read_tables
-from kumihimo.generation.quoting.windows import cell_width
 from kumihimo.text.sentences import collapse_spaces, is_table_row
 
 _MAX_EVIDENCE = 4
@@ -19,7 +18,7 @@ _MAX_LINE = 74  # cells of a terminal, before the number of the source
 _MAX_SHOWN = {"rows": 20, "count": 20}  # of their rows; 3 of the others
 
 
-def write_rows(question: str, context: Context, reader: IndexReader) -> tuple[str, Draft] | None:
+def write_rows(question: str, context: Context, reader: ranking.IndexReader) -> tuple[str, Draft] | None:
     """Return the kind of a question over a table, and its answer.
 
     Returns None if no table of the evidence has all its words, or if several tables fit alike. For a document that is
@@ -102,7 +101,7 @@ def _write_table(rows: Sequence[Row], first: Sequence[str]) -> list[str]:
         rest = " … |" if len(columns) < len(names) else ""
         cells = [[collapse_spaces(cell).replace("|", "/") for cell in line] for line in table]
         wider = [f"| {' | '.join(line)} |{rest}" for line in cells]
-        if not kept or max(map(cell_width, wider)) <= _MAX_LINE:
+        if not kept or max(map(windows.cell_width, wider)) <= _MAX_LINE:
             kept, lines = columns, wider
     return lines
 

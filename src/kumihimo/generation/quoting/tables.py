@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kumihimo.generation.quoting.windows import is_rule_row
-from kumihimo.text.numbers import number_unit
-from kumihimo.text.sentences import split_blocks
+from kumihimo.text import numbers, sentences
 
 _PAIR = re.compile(r"([^:;]{1,60}): (.*)", re.DOTALL)
 _SUM_ROW = re.compile(
@@ -27,7 +26,7 @@ class Row:
     @property
     def sums_up(self) -> bool:
         """Return whether it is the total or the mean of other rows."""
-        return any(_SUM_ROW.search(cell) and number_unit(cell) is None for cell in self.cells.values())
+        return any(_SUM_ROW.search(cell) and numbers.number_unit(cell) is None for cell in self.cells.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ def read_tables(text: str, begin: int = 0) -> list[Table]:
     tables: list[Table] = []
     rows: list[tuple[int, int]] = []
     above = ""
-    for block in split_blocks(text, begin):
+    for block in sentences.split_blocks(text, begin):
         if block.kind == "row":
             rows.append((block.start, block.end))
             continue

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from itertools import chain
 
 from kumihimo.core.spans import Span
-from kumihimo.generation.quoting.drafts import cut_span
+from kumihimo.generation.quoting import drafts, ranking
 from kumihimo.generation.quoting.passages import read_passages
-from kumihimo.generation.quoting.ranking import IndexReader
 from kumihimo.generation.quoting.topic_phrases import TopicPhrase, collect_phrases, names_topic, weigh_phrase
 from kumihimo.text.sentences import LIST_ITEM, ends_sentence, split_blocks, split_sentences
 
@@ -33,7 +32,7 @@ class Topic:
     quote: Span
 
 
-def find_topics(reader: IndexReader, part: Set[str] | None = None) -> tuple[list[Topic], int, int]:
+def find_topics(reader: ranking.IndexReader, part: Set[str] | None = None) -> tuple[list[Topic], int, int]:
     """Return topics, the number of passages, and of passages read.
 
     part: the ids of its documents; what is frequent everywhere is then no topic of it.
@@ -55,7 +54,7 @@ def find_topics(reader: IndexReader, part: Set[str] | None = None) -> tuple[list
     return topics, passages.total, len(passages.texts)
 
 
-def _person_names(chunks: Iterable[str], reader: IndexReader) -> Iterator[str]:
+def _person_names(chunks: Iterable[str], reader: ranking.IndexReader) -> Iterator[str]:
     """Yield the names of people in these chunks."""
     mentions, entities = reader.find_table("mentions"), reader.find_table("entities")
     if mentions is not None and entities is not None:
@@ -95,7 +94,7 @@ def _read_sentences(chunk: Span, phrase: TopicPhrase) -> Iterator[Span]:
                 start = mark.end() if mark else start
             text = chunk.text[start:end]
             if _reads_well(text) and forms.search(text):
-                yield cut_span(chunk, start, end)
+                yield drafts.cut_span(chunk, start, end)
 
 
 def _reads_well(text: str) -> bool:

@@ -4,9 +4,8 @@ import re
 from collections.abc import Callable, Collection, Iterator
 
 from kumihimo.index.name_records import PERSON_TYPES
+from kumihimo.index.rules import ner_cjk, ner_words
 from kumihimo.index.rules.name_forms import NAME_WORDS, NameForm
-from kumihimo.index.rules.ner_cjk import is_chinese
-from kumihimo.index.rules.ner_words import alternatives
 from kumihimo.text.similarity import is_cjk
 
 _HONORIFIC = re.compile(
@@ -17,7 +16,7 @@ _FOREIGN_PARTS = re.compile("[・·‧•＝=]")
 _COMMON_END = re.compile(f"(?:{'|'.join(sorted(NAME_WORDS['cjk_common_ends']))}|大)$")
 _PLACE_KIND = re.compile("(?:[都県縣市町村州省]|地[方区區])$")
 _KINDS_OF_ONE_NAME = frozenset("都県縣州省")  # `東京` and `東京都` may be two things
-_TITLES = alternatives("japanese_person_titles")
+_TITLES = ner_words.alternatives("japanese_person_titles")
 _MAX_GIVEN = 3  # ideographs of a given name
 
 
@@ -34,7 +33,7 @@ def find_merges(forms: Collection[NameForm], read_text: Callable[[], str]) -> It
             match
             and not _COMMON_END.search(match[1])
             and (not PERSON_TYPES.isdisjoint(form.types) or match[2] in ("さん", "ちゃん", "女士", "小姐"))
-            and not (match[2] == "殿" and is_chinese(read_text()))  # there a hall
+            and not (match[2] == "殿" and ner_cjk.is_chinese(read_text()))  # there a hall
         ):
             honoured.setdefault(match[1], []).append(form.form)
     plain = {form.form: form for form in cjk if not any(form.form in honorific for honorific in honoured.values())}
@@ -77,7 +76,7 @@ def _is_only(surname: str, name: str, text: str) -> bool:
     """
     others = re.findall(rf"{surname}(?!{_TITLES})([々〆\u3400-\u9fff]+)", text)
     given = name.removeprefix(surname)
-    return all(other.startswith(given) for other in others) and (len(surname) == 1 or not is_chinese(text))
+    return all(other.startswith(given) for other in others) and (len(surname) == 1 or not ner_cjk.is_chinese(text))
 
 
 def _foreign_parts(
@@ -107,7 +106,7 @@ def _may_be_person(name: NameForm | None, read_text: Callable[[], str]) -> bool:
     if not name or not PERSON_TYPES.isdisjoint(name.types):
         return bool(name)
     in_ideographs = _IDEOGRAPHS.fullmatch(_FOREIGN_PARTS.sub("", name.form))
-    return bool(in_ideographs) and len(_FOREIGN_PARTS.split(name.form)[-1]) > 2 and is_chinese(read_text())
+    return bool(in_ideographs) and len(_FOREIGN_PARTS.split(name.form)[-1]) > 2 and ner_cjk.is_chinese(read_text())
 
 
 def _places(plain: Collection[str]) -> Iterator[tuple[str, str, str]]:

@@ -5,10 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from kumihimo.core.records import Entity
-from kumihimo.index.rules.name_forms import NAME_WORDS
-from kumihimo.index.rules.ner_cjk import has_cjk, is_chinese
-from kumihimo.index.rules.ner_tagged import is_proper_chinese, is_proper_japanese, joins_common_nouns
-from kumihimo.index.rules.ner_words import WORDS, alternatives
+from kumihimo.index.rules import name_forms, ner_cjk, ner_tagged, ner_words
 from kumihimo.text.common_words import load_common_words
 
 _CJK = "々\u3040-\u30ff\u3400-\u9fff"
@@ -20,10 +17,10 @@ _TITLE = re.compile(r"[A-Z][a-z]{2,}(?: [A-Z][a-z]{2,})+")
 _CASED = re.compile(r"(?<![\w'’-])[A-Za-z][a-z]{2,}(?![\w'’-])")
 _PART = re.compile(r"[^\W\d_a-zß-ÿ]?[a-zß-ÿ]+|[^\W\d_]+")  # `Email`, `Domain`, `Block`
 _KATAKANA = re.compile("(?<![ァ-ヺー・])[ァ-ヺー]+(?![ァ-ヺー・])")
-_UNIT = re.compile(rf"(?i:{alternatives('units')}) ?\d*")
-_COMMON_ACRONYMS = frozenset(form for word in WORDS["common_acronyms"] for form in (word, f"{word}s"))
+_UNIT = re.compile(rf"(?i:{ner_words.alternatives('units')}) ?\d*")
+_COMMON_ACRONYMS = frozenset(form for word in ner_words.WORDS["common_acronyms"] for form in (word, f"{word}s"))
 _MAX_ACRONYM = 4  # of `HTTP Status`
-_KNOWN_ACRONYMS = frozenset(entry.partition("=")[0] for entry in NAME_WORDS["known_acronyms"])
+_KNOWN_ACRONYMS = frozenset(entry.partition("=")[0] for entry in name_forms.NAME_WORDS["known_acronyms"])
 
 
 def select_named(entities: Iterable[Entity]) -> list[Entity]:
@@ -37,12 +34,12 @@ def select_named(entities: Iterable[Entity]) -> list[Entity]:
     cases = Counter(word for row in rows for word in _CASED.findall(row.text))
     katakana = frozenset(word for row in rows for word in _KATAKANA.findall(row.text))
     named = (row for row in rows if row.types or _is_named(row, small, cases))
-    return [row for row in named if not joins_common_nouns(row.name, katakana)]
+    return [row for row in named if not ner_tagged.joins_common_nouns(row.name, katakana)]
 
 
 def _is_named(entity: Entity, small: Collection[str], cases: Mapping[str, int]) -> bool:
-    if has_cjk(entity.name):
-        is_proper = is_proper_chinese if is_chinese(entity.text) else is_proper_japanese
+    if ner_cjk.has_cjk(entity.name):
+        is_proper = ner_tagged.is_proper_chinese if ner_cjk.is_chinese(entity.text) else ner_tagged.is_proper_japanese
         return is_proper(entity.name, entity.mentions)
     sentences = [line for line in entity.text.splitlines() if _PROSE.search(line.replace(entity.name, ""))]
     if entity.mentions > 1 and _is_role(entity.name, small):
@@ -58,11 +55,11 @@ def _is_shown(name: str, sentences: Sequence[str], small: Collection[str], cases
     one is no name. cases: how often the sentences have each word with a capital, or in small letters.
     """
     words = name.split()
-    is_acronym = not WORDS["common_acronyms"].isdisjoint((name.lower(), name.lower().removesuffix("s")))
+    is_acronym = not ner_words.WORDS["common_acronyms"].isdisjoint((name.lower(), name.lower().removesuffix("s")))
     if (
         is_acronym
         or _UNIT.fullmatch(name)
-        or any(word.islower() and word not in WORDS["lowercase_words"] for word in words)
+        or any(word.islower() and word not in ner_words.WORDS["lowercase_words"] for word in words)
     ):
         return False
     places = [place for sentence in sentences for place in re.finditer(rf"\b{re.escape(name)}(?!\w)", sentence)]
@@ -76,13 +73,13 @@ def _is_shown(name: str, sentences: Sequence[str], small: Collection[str], cases
         least = 1 if len(words) > 2 or is_title else 2
         return not is_one and (len(inner) >= least or (is_title and introduced))
     are_rare = "&" not in words and all(word.istitle() and word.lower() not in small for word in (words[0], words[-1]))
-    are_rare = are_rare and not words[0].endswith(tuple(WORDS["opener_suffixes"]))  # `Nominating Haverlock`
+    are_rare = are_rare and not words[0].endswith(tuple(ner_words.WORDS["opener_suffixes"]))  # `Nominating Haverlock`
     return bool(inner) or introduced or (len(words) > 1 and len(places) > (0 if are_rare else 1))
 
 
 def _is_role(name: str, small: Collection[str]) -> bool:
     """Return whether common words name what people are: `Release Manager`."""
-    nouns, last = NAME_WORDS["person_nouns"], name.rpartition(" ")[2].lower()
+    nouns, last = name_forms.NAME_WORDS["person_nouns"], name.rpartition(" ")[2].lower()
     return " " in name and " of " not in name and last.removesuffix("s") in nouns and _is_common(name, small)
 
 

@@ -6,8 +6,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from kumihimo.index.rules.ner_words import QUANTITY, WORDS, NameSpan, alternatives
-from kumihimo.text.common_words import load_common_words
-from kumihimo.text.tokens import word_root
+from kumihimo.text import common_words, tokens
 
 MAX_NUMBER = 40  # characters of a number or date before the first word of a sentence
 MAX_NAME_WORDS = 7  # a longer run is a heading, or a list without commas
@@ -152,7 +151,7 @@ def _begins_anew(first: str, word: str) -> bool:
     if word.lower().rstrip(".") not in _FIRST_WORDS:
         return False
     small = first.lower()
-    return not small.isalpha() or small in WORDS["no_name_alone"] or small in load_common_words()
+    return not small.isalpha() or small in WORDS["no_name_alone"] or small in common_words.load_common_words()
 
 
 def _is_name_possessor(word: str, first: str) -> bool:
@@ -247,9 +246,9 @@ def select_name(run: CapitalRun, inner_capitals: Set[str], words: Set[str]) -> N
         return None
     first, _, rest = span.name.partition(" ")
     if rest and not all(word.isdigit() or len(word) < 3 for word in rest.split()):
-        is_common = (first.lower() in load_common_words() and rest in inner_capitals) or _is_verb_before_name(
-            first, rest
-        )
+        is_common = (
+            first.lower() in common_words.load_common_words() and rest in inner_capitals
+        ) or _is_verb_before_name(first, rest)
         return NameSpan(span.start + len(first) + 1, span.end, rest) if is_common else span
     return span if _may_be_name(first, words) else None
 
@@ -260,14 +259,14 @@ def _is_verb_before_name(first: str, rest: str) -> bool:
     >>> [_is_verb_before_name(*name.split(" ", 1)) for name in ("Nominating Roake", "Rolling Stones", "Irving Berlin")]
     [True, False, False]
     """
-    is_verb = first.endswith("ing") and word_root(first) in _common_roots()
-    return is_verb and rest.rpartition(" ")[2].lower().removesuffix("s") not in load_common_words()
+    is_verb = first.endswith("ing") and tokens.word_root(first) in _common_roots()
+    return is_verb and rest.rpartition(" ")[2].lower().removesuffix("s") not in common_words.load_common_words()
 
 
 @cache
 def _common_roots() -> frozenset[str]:
     """Return the roots of common words."""
-    return frozenset(map(word_root, load_common_words()))
+    return frozenset(map(tokens.word_root, common_words.load_common_words()))
 
 
 def _may_be_name(word: str, words: Set[str]) -> bool:
@@ -276,7 +275,7 @@ def _may_be_name(word: str, words: Set[str]) -> bool:
     forms = {small, small.removesuffix("s")}
     if small in WORDS["sentence_openers"] or not words.isdisjoint({*forms, small + "s"}):
         return False
-    return word.isupper() or not (small.endswith(_OPENER_SUFFIXES) or small in load_common_words())
+    return word.isupper() or not (small.endswith(_OPENER_SUFFIXES) or small in common_words.load_common_words())
 
 
 def find_quoted_titles(text: str) -> Iterator[NameSpan]:

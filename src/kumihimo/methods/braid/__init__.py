@@ -16,12 +16,10 @@ from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
 from kumihimo.index.chunk_background import Description
 from kumihimo.llm.protocols import Reranker, RerankerName
-from kumihimo.methods.braid import two_pass
+from kumihimo.methods.braid import plain_match, two_pass
 from kumihimo.methods.braid.features import feature_contributions, find_anchor_link
-from kumihimo.methods.braid.plain_match import Features
 from kumihimo.methods.braid.two_pass import BraidWeights
-from kumihimo.methods.shared.map_step import make_point, rank_points
-from kumihimo.methods.shared.topic_extracts import extract_topic_sentences
+from kumihimo.methods.shared import map_step, topic_extracts
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.question import ParsedQuestion
 
@@ -78,7 +76,7 @@ def braid(
             return points
     broad = Context()
     if topic:
-        broad = extract_topic_sentences(
+        broad = topic_extracts.extract_topic_sentences(
             topic, chunks, mentions, members, communities, keyword_search, vector_search, tokenizer
         ).fit(budget // 2, tokenizer)
     first_pass = two_pass.run_first_pass(
@@ -129,10 +127,10 @@ def _corpus_context(communities: Table[Community], reports: Table[Report], token
     """
     largest = reports.get_many(_largest_communities(communities, reports)).values()
     most = max((report.elements for report in largest), default=0) or 1
-    points = rank_points(
+    points = map_step.rank_points(
         (
             (report.elements / most + report.rating / 10) / 2,
-            make_point(report.summary, (("reports", report.id),), tokenizer),
+            map_step.make_point(report.summary, (("reports", report.id),), tokenizer),
         )
         for report in largest
         if report.summary.strip()
@@ -153,7 +151,7 @@ def _largest_communities(communities: Table[Community], reports: Table[Report]) 
 
 
 def _explain_item(
-    item: Evidence, last_pass: two_pass.Pass, features: Mapping[str, Features], weights: BraidWeights
+    item: Evidence, last_pass: two_pass.Pass, features: Mapping[str, plain_match.Features], weights: BraidWeights
 ) -> Evidence:
     """Add feature scores, document terms and the link to the first hop."""
     id = item.record.id

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from kumihimo.llm.local_embedder import find_subwords, subword_vectors
 from kumihimo.search.protocols import RowTokens
-from kumihimo.text.function_words import cut_function_words
+from kumihimo.text import function_words, sentences
 from kumihimo.text.question import ParsedQuestion
-from kumihimo.text.sentences import TERMINALS
 from kumihimo.text.tokens import content_tokens, hash_token
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ _MIN_CLAUSE_WORDS = 2
 _MIN_WINDOW = 0.2  # of the question's words, by rarity, in the best window: below it, words count less
 _SUBWORDS = 2**16
 _CLAUSE_END = re.compile(  # punctuation, and English words that join clauses
-    rf"[,;:.?!，、；：{TERMINALS}]|\b(?:and|but|or|that|when|where|whereas|which|while|who)\b", re.I
+    rf"[,;:.?!，、；：{sentences.TERMINALS}]|\b(?:and|but|or|that|when|where|whereas|which|while|who)\b", re.I
 )
 
 Features = dict[str, float]
@@ -146,7 +145,7 @@ class PlainMatcher:
 
         counts = np.bincount(np.concatenate([row.subwords for row in self.pool.values()]), minlength=_SUBWORDS)
         rarity = np.log(1 + len(self.pool) / (1 + counts))
-        own = np.frombuffer(find_subwords([cut_function_words(self.question.text)])[0], np.uint16)
+        own = np.frombuffer(find_subwords([function_words.cut_function_words(self.question.text)])[0], np.uint16)
         return *subword_vectors(own), rarity[own], rarity
 
     def _meaning(self, rows: Sequence[RowTokens]) -> tuple[Floats, Floats]:

@@ -6,15 +6,11 @@ from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 
+from kumihimo.core import digests, records, signature
 from kumihimo.core.context import Context, Evidence, KeyPoint, Tokenizer
-from kumihimo.core.digests import hash_parts
-from kumihimo.core.records import Reference
-from kumihimo.core.signature import IndexSizes, QueryCost
 from kumihimo.core.table import Table
 from kumihimo.index.chunk_background import Description, document_date
-from kumihimo.llm.concurrency import map_concurrent
-from kumihimo.llm.prompts import Source, number_sources, render_prompt
-from kumihimo.llm.protocols import LLM
+from kumihimo.llm import concurrency, prompts, protocols
 
 MAP_PROMPT = Path(__file__).with_suffix(".md")
 FORM_TOKENS = 200  # at most, of the schema of a reply in a prompt
@@ -38,7 +34,7 @@ class Said:
 def extract_points(
     question: str,
     batches: Iterable[Sequence[Evidence]],
-    llm: LLM,
+    llm: protocols.LLM,
     tokenizer: Tokenizer,
     *,
     dates: Mapping[str, str] = MappingProxyType({}),
@@ -51,16 +47,16 @@ def extract_points(
 
     def extract(batch: Sequence[Evidence]) -> list[Statement]:
         sources = rows_to_sources(batch, dates)
-        reply = llm(render_prompt(MAP_PROMPT, sources=sources, question=question), schema=list[Said])
+        reply = llm(prompts.render_prompt(MAP_PROMPT, sources=sources, question=question), schema=list[Said])
         return [(item.description, item.score, item.sources, batch) for item in reply]
 
-    results = map_concurrent(extract, batches, llm.workers)
+    results = concurrency.map_concurrent(extract, batches, llm.workers)
     return rank_statements(chain.from_iterable(results), tokenizer)
 
 
 def shuffle_ids(ids: Iterable[str], seed: int) -> list[str]:
     """Return the ids in a pseudo-random order that depends on `seed` only."""
-    return sorted(ids, key=lambda id: hash_parts(str(seed), id))
+    return sorted(ids, key=lambda id: digests.hash_parts(str(seed), id))
 
 
 def batch_evidence(rows: Iterable[Evidence], window: int, tokenizer: Tokenizer) -> Iterator[list[Evidence]]:
@@ -78,12 +74,12 @@ def batch_evidence(rows: Iterable[Evidence], window: int, tokenizer: Tokenizer) 
         yield batch
 
 
-def rows_to_sources(rows: Sequence[Evidence], dates: Mapping[str, str] = MappingProxyType({})) -> list[Source]:
+def rows_to_sources(rows: Sequence[Evidence], dates: Mapping[str, str] = MappingProxyType({})) -> list[prompts.Source]:
     """Return the rows as numbered sources for a prompt.
 
     dates: of documents by id.
     """
-    sources = number_sources(row.prompt_text for row in rows)
+    sources = prompts.number_sources(row.prompt_text for row in rows)
     places = (dates.get(row.record.id.partition(".")[0], "") for row in rows)
     return [source._replace(place=place) for source, place in zip(sources, places, strict=True)]
 
@@ -95,16 +91,18 @@ def document_dates(descriptions: Table[Description] | None, rows: Iterable[Evide
     return {id: document_date(found.get(id)) for id in ids}
 
 
-def cited_references(numbers: Iterable[int], rows: Sequence[Evidence]) -> tuple[Reference, ...]:
+def cited_references(numbers: Iterable[int], rows: Sequence[Evidence]) -> tuple[records.Reference, ...]:
     """Return up to five rows with these numbers; all without any."""
     valid = list(dict.fromkeys(n for n in numbers if 1 <= n <= len(rows)))[:_MAX_CITED]
     return tuple(rows[n - 1].reference for n in sorted(valid) or range(1, len(rows) + 1))
 
 
-def make_point(text: str, sources: Sequence[Reference], tokenizer: Tokenizer, *, verbatim: bool = False) -> KeyPoint:
+def make_point(
+    text: str, sources: Sequence[records.Reference], tokenizer: Tokenizer, *, verbatim: bool = False
+) -> KeyPoint:
     """Return a point with these sources; both determine its id."""
     text = text.strip()
-    id = hash_parts(text, *(part for source in sources for part in source))
+    id = digests.hash_parts(text, *(part for source in sources for part in source))
     return KeyPoint(id=id, text=text, sources=tuple(sources), tokens=len(tokenizer(text)), verbatim=verbatim)
 
 
@@ -126,7 +124,7 @@ def rank_points(points: Iterable[tuple[float, KeyPoint]]) -> Context:
     return Context(tuple(Evidence("points", point, score) for score, point in ranked))
 
 
-def map_cost(rows: int, tokens: int, window: int, sizes: IndexSizes) -> QueryCost:
+def map_cost(rows: int, tokens: int, window: int, sizes: signature.IndexSizes) -> signature.QueryCost:
     """Return the cost of one call for each batch of rows.
 
     Batches are at least half full on average, unless a row is longer than the window.
@@ -134,4 +132,4 @@ def map_cost(rows: int, tokens: int, window: int, sizes: IndexSizes) -> QueryCos
     least, most = -(-tokens // window), min(rows, -(-2 * tokens // window))
     prompt = sizes.prompt_tokens(MAP_PROMPT)
     maximum = most * (prompt + FORM_TOKENS) + tokens + rows * SOURCE_TOKENS
-    return QueryCost((min(least, most), most), (min(least, most) * prompt, maximum))
+    return signature.QueryCost((min(least, most), most), (min(least, most) * prompt, maximum))

@@ -10,8 +10,7 @@ from kumihimo.core.context import Context, Evidence, Tokenizer
 from kumihimo.core.records import Chunk, Entity, Mention, Relation, RelationMention
 from kumihimo.core.table import Table
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
-from kumihimo.text.name_keys import entity_id, name_key
-from kumihimo.text.tokens import content_tokens, subject_terms
+from kumihimo.text import name_keys, tokens
 
 T = TypeVar("T")
 _MAX_NAME_WORDS = 6
@@ -46,7 +45,7 @@ def question_signature(question: str) -> str:
     >>> question_signature("Who mended the breakwater?") == question_signature("The breakwater: who has mended it?")
     True
     """
-    return " ".join(sorted(content_tokens(question)))
+    return " ".join(sorted(tokens.content_tokens(question)))
 
 
 def new_questions(questions: Iterable[str], earlier: Iterable[str]) -> list[str]:
@@ -194,7 +193,7 @@ def link_entities(question: str, entities: Table[Entity]) -> tuple[list[Entity],
     spans = list(_find_spans(normalized, entities.get_many))
     starts, ends = [start for start, _, _ in spans], [end for _, end, _ in spans]
     rest = " ".join(normalized[end:start] for end, start in zip([0, *ends], [*starts, None], strict=True))
-    words = [word.strip(_PUNCTUATION) for word in rest.split() if subject_terms(word)]
+    words = [word.strip(_PUNCTUATION) for word in rest.split() if tokens.subject_terms(word)]
     return [entity for _, _, entity in spans], " ".join(words)
 
 
@@ -213,19 +212,19 @@ def _find_spans(text: str, lookup: Callable[[Iterable[str]], Mapping[str, T]]) -
     lookup: returns the existing entities among these ids.
     """
     pieces = list(re.finditer(_PIECE_PATTERN, text))
-    is_boundary = [_is_cjk(piece) or piece[0][0].isupper() or bool(subject_terms(piece[0])) for piece in pieces]
+    is_boundary = [_is_cjk(piece) or piece[0][0].isupper() or bool(tokens.subject_terms(piece[0])) for piece in pieces]
     names: dict[tuple[int, int], str] = {}
     for start in (start for start in range(len(pieces)) if is_boundary[start]):
         for end in range(_max_name_end(pieces, start), start, -1):
             if is_boundary[end - 1]:
                 names[start, end] = text[pieces[start].start() : pieces[end - 1].end()]
-    ids = {span: entity_id(name_key(name.strip(_PUNCTUATION))) for span, name in names.items()}
+    ids = {span: name_keys.entity_id(name_keys.name_key(name.strip(_PUNCTUATION))) for span, name in names.items()}
     existing = lookup(ids.values())
     last_end = 0
     for start, end in ids:
         entity = existing.get(ids[start, end])
         # A name has a subject term; "What" and "Will" have none
-        if start >= last_end and entity and (_is_cjk(pieces[start]) or subject_terms(names[start, end])):
+        if start >= last_end and entity and (_is_cjk(pieces[start]) or tokens.subject_terms(names[start, end])):
             yield pieces[start].start(), pieces[end - 1].end(), entity
             last_end = end
 

@@ -2,8 +2,7 @@
 
 import re
 
-from kumihimo.text.sentences import ends_sentence, is_table_row
-from kumihimo.text.tokens import subject_terms
+from kumihimo.text import sentences, tokens
 
 _FILE_NAME = re.compile(r"\w_\w|\w\.(?:txt|docx?|pdf|md|html?)\b")  # from a heading that became part of the sentence
 _SPEAKER_LABEL = re.compile(r"^[A-Z][A-Z.'’ -]+:\s*")  # of a transcript
@@ -38,8 +37,8 @@ def is_prose(text: str) -> bool:
     >>> is_prose("The tide turns."), is_prose("tides_2.txt The tide turns."), is_prose("Tides and")
     (True, False, False)
     """
-    is_sentence = ends_sentence(text) or text.endswith("…")
-    return is_sentence and not is_table_row(text) and _FILE_NAME.search(text) is None
+    is_sentence = sentences.ends_sentence(text) or text.endswith("…")
+    return is_sentence and not sentences.is_table_row(text) and _FILE_NAME.search(text) is None
 
 
 def rate_sentence(text: str) -> float:
@@ -53,7 +52,7 @@ def rate_sentence(text: str) -> float:
     if not is_prose(text):
         return 0.0
     body = _SPEAKER_LABEL.sub("", text)
-    size = len(subject_terms(body))
+    size = len(tokens.subject_terms(body))
     score = 0.25 if re.search(_INTRODUCTION, body) else 1.0
     fragment, colloquial = body[:1].islower() or body[:1] in ",.;-–—", len(_FILLERS.findall(body)) > size / 8
     turn = re.match(_TURN_START, body, re.IGNORECASE)

@@ -9,10 +9,9 @@ from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
 from kumihimo.connections import check_connection
+from kumihimo.core import network, wiring
 from kumihimo.core.errors import AddressRefused, LimitExceeded, SourceError
-from kumihimo.core.network import PAGE
 from kumihimo.core.task import Progress, ProgressEvent
-from kumihimo.core.wiring import FileType
 from kumihimo.readers.reading_worker import ReadingWorker
 from kumihimo.readers.remote.links import ADDRESS_BYTES, PAGE_SUFFIXES, Link, is_sitemap
 from kumihimo.readers.remote.mirror import FETCHING, Mirror, MirroredFile
@@ -37,7 +36,7 @@ class OriginFetch:
     mirror: Mirror
     client: WebClient
     links: ReadingWorker
-    readers: Mapping[str, FileType]
+    readers: Mapping[str, wiring.FileType]
     origin: str
     pages: int
     is_excluded: Callable[[str], bool]
@@ -58,7 +57,7 @@ class OriginFetch:
         Pages that are gone are removed; those that fail keep their file, and are listed. Raise SourceError if there is
         nothing at the address.
         """
-        check_connection(self.origin, PAGE)
+        check_connection(self.origin, network.PAGE)
         start = self.mirror.files.get(self.mirror.name_of(self.origin))
         self._prefix = _folder_of(start.url if start else self.origin)
         self._seen.add(self.origin)
@@ -214,7 +213,7 @@ def _check_status(url: str, status: int) -> None:
         raise SourceError(f"{url}: the server answers {status}; try again later")
 
 
-def find_suffixes(media_type: str, url: str, readers: Mapping[str, FileType]) -> list[str]:
+def find_suffixes(media_type: str, url: str, readers: Mapping[str, wiring.FileType]) -> list[str]:
     """Return the suffixes of files of this type; none without a reader.
 
     The suffix of the address decides where the server does not know the type.

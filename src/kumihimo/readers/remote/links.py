@@ -10,9 +10,7 @@ from typing import Any, NamedTuple
 from xml.parsers.expat import ExpatError, ParserCreate
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.documents import ReadingLimits, load_file
-from kumihimo.readers.html import parse_html
-from kumihimo.readers.reading_worker import reply_errors
+from kumihimo.readers import documents, html, reading_worker
 from kumihimo.readers.remote.origins import MAX_ADDRESS_CHARS, join_address
 
 HANDLER = "kumihimo.readers.remote.links:answer_link_request"  # of a ReadingWorker
@@ -47,7 +45,7 @@ def answer_link_request(request: Mapping[str, Any]) -> Iterator[Any]:
 
     It runs in the child process.
     """
-    yield from reply_errors(_read_links(**request))
+    yield from reading_worker.reply_errors(_read_links(**request))
 
 
 def _read_links(path: str, url: str, prefix: str, most: int, room: int, limits: Mapping[str, int]) -> Iterator[Link]:
@@ -56,7 +54,7 @@ def _read_links(path: str, url: str, prefix: str, most: int, room: int, limits: 
     path: of a page, or of a sitemap if its suffix is none of a page. url: its address. room: bytes for all of them.
     Raise SourceError.
     """
-    data, _ = load_file(Path(path), url, ReadingLimits(**limits))
+    data, _ = documents.load_file(Path(path), url, documents.ReadingLimits(**limits))
     links = _page_links if path.lower().endswith(PAGE_SUFFIXES) else _sitemap_links
     seen = set[str]()
     for link in links(data, url):
@@ -76,7 +74,7 @@ def _page_links(data: bytes, url: str) -> Iterator[Link]:
 
     Raise SourceError if it is too large.
     """
-    tree, _ = parse_html(data, url)
+    tree, _ = html.parse_html(data, url)
     base = tree.css_first("base[href]")
     base_url = join_address(url, (base.attributes.get("href") or "") if base else "") or url
     for node in tree.css("a[href]"):

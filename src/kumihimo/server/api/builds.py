@@ -12,12 +12,11 @@ from starlette.concurrency import run_in_threadpool
 
 from kumihimo.app.browse.json_values import Json, plain
 from kumihimo.llm.budget import Caps
+from kumihimo.server import problems, uploads
 from kumihimo.server.access import BUILD_DETAILS, Access, Allowed
 from kumihimo.server.api.parameters import STRICT, Body, Name, PathText
 from kumihimo.server.builds import BuildJob
-from kumihimo.server.problems import require_row
 from kumihimo.server.responses import ServerEvent, event_response, json_response, parse_last_event_id
-from kumihimo.server.uploads import allowed_path
 
 router = APIRouter(tags=["builds"])
 _OPEN_FIELDS = ("id", "kind", "state", "created", "started", "ended")
@@ -48,7 +47,7 @@ async def start_build(request: Request, access: Allowed, body: Body[BuildOptions
     """
     for name in body.methods:
         access.served.kumi.catalogue.method(name)
-    paths = [str(allowed_path(path, request.app.state.settings.roots)) for path in body.paths]
+    paths = [str(uploads.allowed_path(path, request.app.state.settings.roots)) for path in body.paths]
     caps = Caps(body.max_calls, body.max_tokens, body.max_cost)
     job = access.served.builds.index(
         paths, methods=body.methods, refresh=body.refresh, caps=caps, consent=body.consent, key=access.grant.key
@@ -113,7 +112,7 @@ def visible_jobs(access: Access) -> list[BuildJob]:
 
 def find_job(access: Access, id: str) -> BuildJob:
     """Return a build that the sender may see, or raise NotFound."""
-    return require_row(next((job for job in visible_jobs(access) if job.id == id), None), "build", id)
+    return problems.require_row(next((job for job in visible_jobs(access) if job.id == id), None), "build", id)
 
 
 def build_json(access: Access, job: BuildJob) -> Json:

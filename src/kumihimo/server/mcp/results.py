@@ -5,19 +5,15 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.browse.browse import browse_communities, find_entity, list_entities, list_passages, list_relations
-from kumihimo.app.browse.community_tree import table_or_empty
+from kumihimo.app.browse import browse, community_tree, json_values
 from kumihimo.app.browse.document_list import DocumentList, ListedDocument
-from kumihimo.app.browse.json_values import neighbour_json
+from kumihimo.core import digests, records
 from kumihimo.core.answer import TRUNCATION_NOTE, Answer
 from kumihimo.core.context import Context
-from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
-from kumihimo.core.records import Report
 from kumihimo.core.spans import Span
 from kumihimo.llm.budget import Budget
-from kumihimo.text.sentences import shorten_line, shorten_title
-from kumihimo.text.translation import translate
+from kumihimo.text import sentences, translation
 
 Json = dict[str, Any]
 _MAX_ANSWER, _MAX_QUOTE, _MAX_CITATIONS = 30_000, 1_000, 60
@@ -68,8 +64,8 @@ def answer_result(index: str, answer: Answer) -> ToolReply:
     citations = [_cut_text(each, _MAX_QUOTE) for each in values["citations"]][:_MAX_CITATIONS]
     text, model = _cut(values["text"], _MAX_ANSWER), values["model"].partition(" ")[0]
     sources = [f"[{each['n']}] {place_line(each)}" for each in citations]
-    note = translate(TRUNCATION_NOTE) if answer.truncated else ""
-    shown = _paragraphs(translate(answer.remark), text, note, _list("Sources:", sources))
+    note = translation.translate(TRUNCATION_NOTE) if answer.truncated else ""
+    shown = _paragraphs(translation.translate(answer.remark), text, note, _list("Sources:", sources))
     return ToolReply({**values, "model": model, "text": text, "citations": citations}, shown)
 
 
@@ -79,14 +75,14 @@ def open_passage(snapshot: Snapshot, index: str, id: str, start: int | None, end
     Of a row, it is the first source. `next_start`: where the text goes on, if it was cut. `more`: other places.
     """
     documents = DocumentList(snapshot)
-    document = documents.find(id) or documents.find(hash_parts(id))
+    document = documents.find(id) or documents.find(digests.hash_parts(id))
     spans = [] if document else _row_spans(snapshot, id)
     if spans and start is None:
         start, end = spans[0].start, spans[0].end
     else:
         start = start or 0
         end = end if end is not None else start + _FIRST_PART
-    document_id, end = document.id if document else hash_parts(spans[0].uri), max(end, start)
+    document_id, end = document.id if document else digests.hash_parts(spans[0].uri), max(end, start)
     last = min(end, start + _MAX_TEXT)
     read = documents.read_text(document_id, max(0, start - around), last + around)
     if read is None or start > read.characters:
@@ -134,7 +130,7 @@ def _document_row(document: ListedDocument) -> Json:
     return {
         "id": document.id,
         "uri": document.uri,
-        "title": shorten_title(document.title, _MAX_LINE),
+        "title": sentences.shorten_title(document.title, _MAX_LINE),
         "modified": document.modified,
         "metadata": _short_fields(document.metadata),
     }
@@ -152,14 +148,14 @@ def entity_result(snapshot: Snapshot, index: str, name: str) -> ToolReply:
     Raises BadArgument, with similar names, if there is none.
     """
     snapshot.table("entities")  # raises if it has not been built
-    entity = find_entity(snapshot, name.removeprefix("entities:"))
-    similar = [found for found in list_entities(snapshot, name, limit=_MAX_SIMILAR).items if found != entity]
+    entity = browse.find_entity(snapshot, name.removeprefix("entities:"))
+    similar = [found for found in browse.list_entities(snapshot, name, limit=_MAX_SIMILAR).items if found != entity]
     if entity is None:
         names = [repr(found.name) for found in similar]
         hint = f"; similar names: {', '.join(names)}" if names else ": search for it, or try another form"
         raise BadArgument(f"no entity {name!r}{hint}")
-    relations = list_relations(snapshot, entity.id, limit=_MAX_RELATIONS)
-    passages = list_passages(snapshot, entity, limit=_MAX_PASSAGES)
+    relations = browse.list_relations(snapshot, entity.id, limit=_MAX_RELATIONS)
+    passages = browse.list_passages(snapshot, entity, limit=_MAX_PASSAGES)
     values = {
         "index": index,
         **{field: getattr(entity, field) for field in ("id", "name", "type")},
@@ -167,7 +163,8 @@ def entity_result(snapshot: Snapshot, index: str, name: str) -> ToolReply:
         "mentions": entity.mentions,
         "description": _cut(entity.text, _MAX_DESCRIPTION),
         "relations": [
-            {**neighbour_json(entity.id, r), "text": shorten_line(r.text, _MAX_LINE)} for r in relations.items
+            {**json_values.neighbour_json(entity.id, r), "text": sentences.shorten_line(r.text, _MAX_LINE)}
+            for r in relations.items
         ],
         "passages": [_cut_text(span.to_dict(), len(span.text)) for span in passages.items],
         "similar": [{"id": found.id, "name": found.name} for found in similar],
@@ -196,7 +193,7 @@ def report_result(snapshot: Snapshot, index: str, topic: str, budget: Budget) ->
     """
     reports = snapshot.table("reports")  # raises if it has not been built
     if not topic.strip():
-        listed = reports.get_many(browse_communities(snapshot).roots()[:_MAX_MORE]).values()
+        listed = reports.get_many(browse.browse_communities(snapshot).roots()[:_MAX_MORE]).values()
         return _report_result(index, None, (), listed, "Call report with one of the ids.")
     named = reports.get(topic.strip().removeprefix("reports:"))
     matches = [named] if named else _search_reports(snapshot, topic, budget)
@@ -207,11 +204,11 @@ def report_result(snapshot: Snapshot, index: str, topic: str, budget: Budget) ->
 
 
 def _report_result(
-    index: str, report: Report | None, spans: Iterable[Span], related: Iterable[Report], note: str
+    index: str, report: records.Report | None, spans: Iterable[Span], related: Iterable[records.Report], note: str
 ) -> ToolReply:
     """Return a report with its sources, or a list of reports."""
     sources = _places(spans)
-    others = [{"id": each.id, "title": shorten_title(each.title, _MAX_LINE)} for each in related]
+    others = [{"id": each.id, "title": sentences.shorten_title(each.title, _MAX_LINE)} for each in related]
     head = {"id": report.id, "title": report.title} if report else {"id": "", "title": ""}
     text = _cut(report.text, _MAX_TEXT) if report else ""
     shown = _paragraphs(
@@ -223,15 +220,15 @@ def _report_result(
     return ToolReply({"index": index, **head, "text": text, "sources": sources, "others": others, "note": note}, shown)
 
 
-def _search_reports(snapshot: Snapshot, topic: str, budget: Budget) -> list[Report]:
+def _search_reports(snapshot: Snapshot, topic: str, budget: Budget) -> list[records.Report]:
     """Return the reports on a topic, best first."""
-    table = table_or_empty(snapshot, "reports")
+    table = community_tree.table_or_empty(snapshot, "reports")
     found: list[Context] = []
     if snapshot.db.meta("words_reports") is not None:
         found.append(snapshot.keyword_search()(table, topic, k=_MAX_REPORTS))
     if snapshot.db.meta("vectors_reports") is not None:
         found.append(snapshot.vector_search(budget)(table, topic, k=_MAX_REPORTS))
-    return [item.record for item in Context.fuse(found).top(_MAX_REPORTS) if isinstance(item.record, Report)]
+    return [item.record for item in Context.fuse(found).top(_MAX_REPORTS) if isinstance(item.record, records.Report)]
 
 
 # -- parts of results
@@ -280,7 +277,7 @@ def _short_fields(metadata: Mapping[str, object]) -> Json:
 def _short_value(value: object) -> Any:
     if isinstance(value, list):
         return [_short_value(item) for item in value[:_MAX_FIELDS]]
-    return value if isinstance(value, bool | int | float | None) else shorten_line(str(value), _MAX_LINE)
+    return value if isinstance(value, bool | int | float | None) else sentences.shorten_line(str(value), _MAX_LINE)
 
 
 def _plain(value: object) -> str:

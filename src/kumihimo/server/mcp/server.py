@@ -20,11 +20,10 @@ from starlette.types import Receive, Scope, Send
 
 from kumihimo.app.opened.open_index import IndexPlace
 from kumihimo.core.errors import BudgetExceeded, Cancelled, KumiError
+from kumihimo.server import limits, problems
 from kumihimo.server.access import Access, Caller, choose_access, local_caller
-from kumihimo.server.limits import LEFT
 from kumihimo.server.mcp import resources
 from kumihimo.server.mcp.tools import TOOLS, Report, Tool, ToolCall
-from kumihimo.server.problems import remedy_of
 from kumihimo.server.settings import ServerSettings
 from kumihimo.server.workspace import Workspace, open_workspace
 
@@ -88,7 +87,7 @@ class _Handlers:
             text = types.TextContent(type="text", text=result.text)
             return types.CallToolResult(content=[text], structured_content=result.values)
         except BudgetExceeded as error:
-            return _error_result(f"{error}. {remedy_of(error)}")
+            return _error_result(f"{error}. {problems.remedy_of(error)}")
         except KumiError as error:
             return _error_result(str(error))
         except MCPError:
@@ -134,7 +133,7 @@ class _Handlers:
 
 async def _until_left(context: RequestContext, work: Awaitable[T]) -> T:
     """Return the result of some work. Raise Cancelled if the client leaves."""
-    left = context.request.scope["state"].get(LEFT) if context.request else None
+    left = context.request.scope["state"].get(limits.LEFT) if context.request else None
     if left is None:
         return await work
     task, leaving = asyncio.ensure_future(work), asyncio.ensure_future(left.wait())

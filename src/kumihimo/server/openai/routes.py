@@ -11,13 +11,11 @@ from starlette.concurrency import run_in_threadpool
 
 from kumihimo.app.ask.query import Query
 from kumihimo.app.build.prepare_build import usable_methods
+from kumihimo.core import digests, errors
 from kumihimo.core.answer import Answer
-from kumihimo.core.digests import hash_parts
-from kumihimo.core.errors import IndexUnavailable
 from kumihimo.core.spans import Span
 from kumihimo.server.access import Access, find_access
-from kumihimo.server.openai import requests
-from kumihimo.server.openai.replies import ReplyHead, completion, first_events, stream_chunks
+from kumihimo.server.openai import replies, requests
 from kumihimo.server.problems import BadParameter, ModelNotFound, NotFound
 from kumihimo.server.responses import event_response, json_response
 
@@ -54,7 +52,7 @@ def passage_link(request: Request, access: Access) -> Callable[[Span], str]:
     is_first = [*request.state.caller.grants][:1] == [access.served.name]
     part = "" if is_first else f"indexes/{quote(access.served.name, safe='')}/"
     base = f"{request.base_url}{part}documents/"
-    return lambda span: f"{base}{hash_parts(span.uri)}?start={span.start}&end={span.end}#passage"
+    return lambda span: f"{base}{digests.hash_parts(span.uri)}?start={span.start}&end={span.end}#passage"
 
 
 def model_names(methods: Mapping[str, list[str]]) -> Iterator[tuple[str, str, str]]:
@@ -93,7 +91,7 @@ async def _models(request: Request) -> list[dict[str, Any]]:
     for name, access in accesses.items():
         try:
             methods[name] = await access.questions.run(lambda kumi: usable_methods(kumi.opened))
-        except IndexUnavailable:  # it has not been built
+        except errors.IndexUnavailable:  # it has not been built
             methods[name] = []
     models = []
     for id, name, method in model_names(methods):
@@ -111,15 +109,15 @@ async def complete_chat(request: Request) -> Response:
     """Answer the last question of a conversation, with citations."""
     body = await run_in_threadpool(requests.ChatRequest.parse, await request.body())
     chosen = choose_model(request, body.model)
-    head, link = ReplyHead(body.model), passage_link(request, chosen.access)
+    head, link = replies.ReplyHead(body.model), passage_link(request, chosen.access)
     question, history = await run_in_threadpool(requests.split_conversation, body.messages)
     query, questions = _query(chosen, body, question, history), chosen.access.questions
     if not body.stream:
         answer = await questions.answer(query)
-        return await json_response(lambda: completion(head, answer, link))
+        return await json_response(lambda: replies.completion(head, answer, link))
     events = questions.answer_events(query)
-    received = await first_events(events)
-    chunks = stream_chunks(head, received, events, link, with_usage=body.with_usage)
+    received = await replies.first_events(events)
+    chunks = replies.stream_chunks(head, received, events, link, with_usage=body.with_usage)
     return event_response(chunks, {"cache-control": "no-store"})
 
 

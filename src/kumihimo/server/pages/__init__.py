@@ -2,14 +2,13 @@
 
 from fastapi import FastAPI
 
-from kumihimo.server.pages import ask, documents, graph, login, rendering, status
-from kumihimo.server.pages.context import INDEX_PREFIXES
+from kumihimo.server.pages import ask, context, documents, graph, login, rendering, status
 
 
 def add_pages(app: FastAPI) -> None:
     """Add the routes of the page."""
     for router in (rendering.router, login.router):
         app.include_router(router)
-    for prefix in INDEX_PREFIXES:
+    for prefix in context.INDEX_PREFIXES:
         for router in (ask.router, documents.router, graph.router, status.router):
             app.include_router(router, prefix=prefix)

@@ -16,15 +16,12 @@ from kumihimo.app.browse.community_tree import table_or_empty
 from kumihimo.app.browse.json_values import Json
 from kumihimo.core.answer import Answer
 from kumihimo.core.wiring import ROOT
-from kumihimo.server.api import ask as ask_api
-from kumihimo.server.api.state import describe_methods
+from kumihimo.server.api import ask as ask_api, state
+from kumihimo.server.pages import errors, markdown, rendering
 from kumihimo.server.pages.context import AllowedPage, IndexPage, read_or
-from kumihimo.server.pages.errors import PageRoute
-from kumihimo.server.pages.markdown import markdown_blocks, marked_pieces, write_cite
-from kumihimo.server.pages.rendering import render
 from kumihimo.server.sessions import read_form
 
-router = APIRouter(route_class=PageRoute, include_in_schema=False)
+router = APIRouter(route_class=errors.PageRoute, include_in_schema=False)
 _MAX_HINTS, _MAX_NAMES, _MAX_MENTIONS = 3, 20, 5000
 
 
@@ -65,7 +62,7 @@ async def _render(page: IndexPage, form: QuestionForm, answer: object = None) ->
     facts = await read_or(page, dict[str, Any](documents=0, hints=[], methods=[]), lambda s: _read(page, s))
     model = page.access.served.kumi.models.chat("answer")
     length = page.access.served.kumi.settings["answer"]["length"]
-    return await render(page, "ask.html", form=form, answer=answer, model=model, usual_length=length, **facts)
+    return await rendering.render(page, "ask.html", form=form, answer=answer, model=model, usual_length=length, **facts)
 
 
 def _read(page: IndexPage, snapshot: Snapshot) -> dict[str, Any]:
@@ -73,7 +70,7 @@ def _read(page: IndexPage, snapshot: Snapshot) -> dict[str, Any]:
     names = [name for (name,), _ in Counter(mentions).most_common(_MAX_NAMES)]
     clear = [name for name in names if " " in name or not name.isascii()]  # which rarely stands for something else
     hints = [page.translate(f"What do the documents say about {name}?") for name in (clear or names)[:_MAX_HINTS]]
-    return {"documents": len(snapshot.table(ROOT)), "hints": hints, "methods": describe_methods(snapshot)}
+    return {"documents": len(snapshot.table(ROOT)), "hints": hints, "methods": state.describe_methods(snapshot)}
 
 
 def answer_values(page: IndexPage, answer: Answer) -> Json:
@@ -91,18 +88,20 @@ def answer_values(page: IndexPage, answer: Answer) -> Json:
         "remark": answer.remark,
         "parts": [
             {
-                "blocks": markdown_blocks(part.emphasized().text),
+                "blocks": markdown.markdown_blocks(part.emphasized().text),
                 "headings": part.headings,
                 "source": spans[part.citations[0].n][0],
                 "copies": spans[part.citations[0].n][1:],
             }
             if part.kind == "passage"
-            else {"blocks": markdown_blocks(part.marked(write_cite).text), "source": None}
+            else {"blocks": markdown.markdown_blocks(part.marked(markdown.write_cite).text), "source": None}
             for part in answer.parts
         ],
         "cites": {n: _link(page, n, found[0]) for n, found in spans.items()},
         "sources": [{"n": n, "places": _by_place(found)} for n, found in spans.items() if n not in quoted],
-        "evidence": [{**item, "pieces": marked_pieces(item["snippet"], item["marks"])} for item in values["evidence"]],
+        "evidence": [
+            {**item, "pieces": markdown.marked_pieces(item["snippet"], item["marks"])} for item in values["evidence"]
+        ],
         "about": describe_cost(page, answer),
     }
 

@@ -13,22 +13,15 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.browse.browse import browse_overview, name_value
-from kumihimo.app.browse.community_tree import table_or_empty
+from kumihimo.app.browse import browse, community_tree, json_values, source_files
 from kumihimo.app.browse.document_list import DocumentList, DocumentText
-from kumihimo.app.browse.json_values import overview_json
-from kumihimo.app.browse.source_files import file_uri
 from kumihimo.core.wiring import ROOT
-from kumihimo.server.api import documents as documents_api
-from kumihimo.server.api.builds import find_job
+from kumihimo.server import problems, sessions
+from kumihimo.server.api import builds, documents as documents_api
+from kumihimo.server.pages import errors, rendering, status
 from kumihimo.server.pages.context import AllowedPage, read_or
-from kumihimo.server.pages.errors import PageRoute
-from kumihimo.server.pages.rendering import render
-from kumihimo.server.pages.status import list_jobs
-from kumihimo.server.problems import require_row
-from kumihimo.server.sessions import check_csrf
 
-router = APIRouter(route_class=PageRoute, include_in_schema=False)
+router = APIRouter(route_class=errors.PageRoute, include_in_schema=False)
 _PAGE_SIZE = 50
 _MAX_PLACES = 400  # links to pages of one document
 WINDOW = 20_000  # characters of a document on one page
@@ -41,11 +34,14 @@ async def show_overview(page: AllowedPage, part: str = "") -> HTMLResponse:
     """Send the overview of all documents, or of a folder or year."""
 
     def read(snapshot: Snapshot) -> dict[str, Any]:
-        overview = require_row(browse_overview(snapshot, part.strip()), "folder or year", part)
-        return {"overview": overview_json(snapshot, overview), "reports": len(table_or_empty(snapshot, "reports"))}
+        overview = problems.require_row(browse.browse_overview(snapshot, part.strip()), "folder or year", part)
+        return {
+            "overview": json_values.overview_json(snapshot, overview),
+            "reports": len(community_tree.table_or_empty(snapshot, "reports")),
+        }
 
     values = await read_or(page, {"overview": None, "reports": 0}, read)
-    return await render(page, "overview.html", **values, part=part.strip(), name_value=name_value)
+    return await rendering.render(page, "overview.html", **values, part=part.strip(), name_value=browse.name_value)
 
 
 @router.get("/documents")
@@ -56,14 +52,16 @@ async def show_documents(page: AllowedPage, q: str = "", filter: str = "", after
         documents, listed = DocumentList(snapshot), DocumentList(snapshot.narrowed(filter))
         rows = listed.page(q, after=after, limit=_PAGE_SIZE)
         folder = documents_api.upload_folder(page.access).resolve()
-        uploads = file_uri(page.access.served.kumi.opened, snapshot, folder / "_")[:-1]
+        uploads = source_files.file_uri(page.access.served.kumi.opened, snapshot, folder / "_")[:-1]
         return {"rows": rows, "uploads": uploads, **documents_api.describe_files(page.access, snapshot, documents)}
 
     empty = {"rows": None, "uploads": "", **documents_api.empty_list(page.access)}
     values = await read_or(page, empty, read)
     suffixes = sorted({*page.access.served.kumi.catalogue.readers} - {""})
-    jobs = await run_in_threadpool(partial(list_jobs, page, running=True))
-    return await render(page, "documents.html", **values, q=q, filter=filter, after=after, suffixes=suffixes, jobs=jobs)
+    jobs = await run_in_threadpool(partial(status.list_jobs, page, running=True))
+    return await rendering.render(
+        page, "documents.html", **values, q=q, filter=filter, after=after, suffixes=suffixes, jobs=jobs
+    )
 
 
 @router.post("/documents")
@@ -71,7 +69,7 @@ async def store_documents(page: AllowedPage) -> Response:
     """Store the files of a form, and queue a build."""
     request = page.request
     await documents_api.store_upload(
-        request, page.access, lambda form: check_csrf(request, form.fields.get("csrf", ""))
+        request, page.access, lambda form: sessions.check_csrf(request, form.fields.get("csrf", ""))
     )
     return RedirectResponse(page.address("/documents", "builds"), 303)
 
@@ -80,7 +78,7 @@ async def store_documents(page: AllowedPage) -> Response:
 async def confirm_delete(page: AllowedPage, id: str) -> HTMLResponse:
     """Send the question whether to delete a document."""
     removal = await page.access.read(lambda s: documents_api.find_removal(page.access, s, id))
-    return await render(page, "delete.html", document=removal[0])
+    return await rendering.render(page, "delete.html", document=removal[0])
 
 
 @router.post("/documents/{id}/delete")
@@ -100,7 +98,7 @@ async def queue_build(page: AllowedPage) -> Response:
 @router.post("/builds/{id}/cancel")
 async def stop_build(page: AllowedPage, id: str) -> Response:
     """Stop a build."""
-    page.access.served.builds.cancel(find_job(page.access, id).id)
+    page.access.served.builds.cancel(builds.find_job(page.access, id).id)
     return RedirectResponse(page.address("/documents", "builds"), 303)
 
 
@@ -113,15 +111,15 @@ async def show_document(page: AllowedPage, id: str, start: int = 0, end: int = 0
 
     def read(snapshot: Snapshot) -> dict[str, Any]:
         documents = DocumentList(snapshot)
-        document = require_row(documents.find(id), "document", id)
-        part = require_row(documents.read_text(id, *choose_window(start, end, at)), "document", id)
+        document = problems.require_row(documents.find(id), "document", id)
+        part = problems.require_row(documents.read_text(id, *choose_window(start, end, at)), "document", id)
         places = snapshot.table(ROOT)[id].places[:_MAX_PLACES]
         named = [(offset, page.translate(name)) for offset, name in places if name]
         paragraphs = list(split_paragraphs(part, start, end))
         return {"document": document, "part": part, "places": named, "paragraphs": paragraphs}
 
     values = await page.access.read(read)
-    return await render(page, "document.html", **values, passage=(start, end), window=WINDOW)
+    return await rendering.render(page, "document.html", **values, passage=(start, end), window=WINDOW)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,9 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from kumihimo.core.errors import KumiError
-from kumihimo.server import problems
-from kumihimo.server.limits import takes_files
-from kumihimo.server.pages.context import accepted_language, find_index_page, find_page
-from kumihimo.server.pages.rendering import render
-from kumihimo.server.sessions import read_form
-from kumihimo.text.sentences import ends_sentence
-from kumihimo.text.translation import choose_language
+from kumihimo.server import limits, problems, sessions
+from kumihimo.server.pages import context, rendering
+from kumihimo.text import sentences, translation
 
 
 class PageRoute(APIRoute):
@@ -27,10 +23,12 @@ class PageRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def handle_page(request: Request) -> Response:
-            choose_language(find_page(request).language)
+            translation.choose_language(context.find_page(request).language)
             try:
-                if request.method == "POST" and not takes_files(request.scope):
-                    await read_form(request)  # which checks its token; that of a form with files comes among the files
+                if request.method == "POST" and not limits.takes_files(request.scope):
+                    await sessions.read_form(
+                        request
+                    )  # which checks its token; that of a form with files comes among the files
                 return await handle(request)
             except KumiError as error:
                 return await error_page(request, problems.status_of(error), str(error))
@@ -47,12 +45,12 @@ async def error_page(request: Request, status: int, message: str) -> Response:
 
     message: it names the remedy after its last colon.
     """
-    page = find_page(request)
+    page = context.find_page(request)
     translated = page.translate(message)  # its order is that of the language
     what, remedy = split_remedy(message) if translated == message else (translated, "")
     with suppress(KumiError, AttributeError):  # without an index, the page has no menu
-        page = find_index_page(request, "GET /")
-    return await render(page, "error.html", status, status=status, what=what, remedy=remedy)
+        page = context.find_index_page(request, "GET /")
+    return await rendering.render(page, "error.html", status, status=status, what=what, remedy=remedy)
 
 
 def split_remedy(message: str) -> tuple[str, str]:
@@ -72,7 +70,7 @@ def split_remedy(message: str) -> tuple[str, str]:
 def sentence(text: str) -> str:
     """Return a message as a sentence."""
     text = text.strip()
-    ended = text if not text or ends_sentence(text) else f"{text}."
+    ended = text if not text or sentences.ends_sentence(text) else f"{text}."
     return ended[:1].upper() + ended[1:]
 
 
@@ -89,7 +87,7 @@ def add_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(KumiError)
     async def respond(request: Request, error: KumiError) -> Response:
-        language = accepted_language(request.headers.get("accept-language", ""))
+        language = context.accepted_language(request.headers.get("accept-language", ""))
         return problems.error_response(error, request.url.path, language)
 
     @app.exception_handler(RequestValidationError)

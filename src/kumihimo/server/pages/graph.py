@@ -15,15 +15,12 @@ from kumihimo.app.browse.graph_path import GraphPath, find_path
 from kumihimo.app.browse.json_values import Json, community_json, neighbour_json, relation_json, report_json
 from kumihimo.core.records import Entity, Record, Report
 from kumihimo.core.table import Table
+from kumihimo.server.pages import errors, markdown, rendering
 from kumihimo.server.pages.context import AllowedPage, read_or
-from kumihimo.server.pages.errors import PageRoute
-from kumihimo.server.pages.markdown import markdown_blocks, marked_pieces, plain_text
-from kumihimo.server.pages.rendering import render
 from kumihimo.server.problems import require_row
-from kumihimo.text.name_keys import name_key
-from kumihimo.text.tokens import mark_matches, subject_terms
+from kumihimo.text import name_keys, tokens
 
-router = APIRouter(route_class=PageRoute, include_in_schema=False)
+router = APIRouter(route_class=errors.PageRoute, include_in_schema=False)
 _MAX_FOUND, _MAX_RELATIONS, _MAX_PASSAGES, _MAX_CLAIMS, _MAX_NAMES = 40, 30, 8, 20, 7
 _MAX_ROWS = 100  # of one community
 _MAX_PLACES = 100
@@ -59,7 +56,7 @@ async def show_graph(page: AllowedPage, query: Annotated[GraphQuery, Query()]) -
         "other": 0,
     }
     values = await read_or(page, empty, lambda snapshot: {**empty, **_read(snapshot, query)}, "entities")
-    return await render(page, "graph.html", query=query, **values)
+    return await rendering.render(page, "graph.html", query=query, **values)
 
 
 def _read(snapshot: Snapshot, query: GraphQuery) -> dict[str, Any]:
@@ -93,7 +90,7 @@ def _show_entity(snapshot: Snapshot, entity: Entity, query: GraphQuery) -> Json:
     passages = browse.list_passages(snapshot, entity, after=query.passages_after, limit=_MAX_PASSAGES)
     tree = browse.browse_communities(snapshot)
     communities = list(dict.fromkeys(tree.entity_path(entity.id)))
-    terms = frozenset(subject_terms(" ".join((entity.name, *entity.forms))))
+    terms = frozenset(tokens.subject_terms(" ".join((entity.name, *entity.forms))))
     return {
         "entity": entity,
         "other_names": _other_names(entity),
@@ -112,14 +109,14 @@ def _other_names(entity: Entity) -> list[str]:
 
     Another spelling of the same name is none.
     """
-    names = {name_key(name): name for name in reversed(entity.forms)}
-    names.pop(name_key(entity.name), None)
+    names = {name_keys.name_key(name): name for name in reversed(entity.forms)}
+    names.pop(name_keys.name_key(entity.name), None)
     return [*reversed(names.values())][:_MAX_NAMES]
 
 
 def _show_passage(span: Json, terms: frozenset[str]) -> Json:
-    text = " ".join(plain_text(span["text"]).split())
-    return {**span, "pieces": marked_pieces(text, list(mark_matches(text, terms)))}
+    text = " ".join(markdown.plain_text(span["text"]).split())
+    return {**span, "pieces": markdown.marked_pieces(text, list(tokens.mark_matches(text, terms)))}
 
 
 def _show_path(path: GraphPath) -> Json:
@@ -143,7 +140,7 @@ async def show_reports(page: AllowedPage, skip: int = 0) -> HTMLResponse:
         return cards, len(roots)
 
     cards, total = await read_or(page, (list[Json](), 0), read, "reports")
-    return await render(page, "reports.html", cards=cards, total=total, skip=skip, more=_MAX_ROWS)
+    return await rendering.render(page, "reports.html", cards=cards, total=total, skip=skip, more=_MAX_ROWS)
 
 
 @router.get("/reports/{id}")
@@ -154,13 +151,13 @@ async def show_one_report(page: AllowedPage, id: str) -> HTMLResponse:
         tree, reports = browse.browse_communities(snapshot), table_or_empty(snapshot, "reports")
         report: Report = require_row(reports.get(id) if id in tree.level else None, "report", id)
         shown = report_json(snapshot, tree, report, most_passages=_MAX_COUNTED)
-        shown["summary_blocks"] = markdown_blocks(shown["summary"])
+        shown["summary_blocks"] = markdown.markdown_blocks(shown["summary"])
         for finding in shown["findings"]:
-            finding["blocks"] = markdown_blocks(finding["explanation"])
+            finding["blocks"] = markdown.markdown_blocks(finding["explanation"])
         return shown, _open_branches(tree, id, reports)
 
     shown, branches = await page.access.read(read, "reports")
-    return await render(page, "report.html", report=shown, branches=branches, more=_MAX_ROWS)
+    return await rendering.render(page, "report.html", report=shown, branches=branches, more=_MAX_ROWS)
 
 
 def _open_branches(tree: CommunityTree, id: str, reports: Table[Any]) -> list[Json]:
@@ -195,4 +192,4 @@ async def show_sources(page: AllowedPage, table: str, id: str) -> Response:
     name, text, spans = await page.access.read(read)
     if table == "chunks":
         return RedirectResponse(page.passage(spans[0]), 303)
-    return await render(page, "trace.html", name=name, text=text, table=table, id=id, spans=spans)
+    return await rendering.render(page, "trace.html", name=name, text=text, table=table, id=id, spans=spans)

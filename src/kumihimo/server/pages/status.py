@@ -14,13 +14,10 @@ from kumihimo.app.facade import Kumihimo
 from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
 from kumihimo.server.access import FACTS, SPENT
-from kumihimo.server.api.builds import build_json, visible_jobs
-from kumihimo.server.api.state import describe_methods
-from kumihimo.server.pages.context import AllowedPage, IndexPage, read_or
-from kumihimo.server.pages.errors import PageRoute
-from kumihimo.server.pages.rendering import render
+from kumihimo.server.api import builds, state
+from kumihimo.server.pages import context, errors, rendering
 
-router = APIRouter(route_class=PageRoute, include_in_schema=False)
+router = APIRouter(route_class=errors.PageRoute, include_in_schema=False)
 _MAX_SHOWN = 10
 
 
@@ -35,14 +32,14 @@ class ScopeUsage:
 
 
 @router.get("/status")
-async def show_state(page: AllowedPage) -> HTMLResponse:
+async def show_state(page: context.AllowedPage) -> HTMLResponse:
     """Send the page about the index."""
     access = page.access
     kumi, sees_all = access.served.kumi, access.grant.allows(FACTS)
-    facts = await read_or(page, {"rows": dict[str, int](), "methods": list[Json](), "failures": 0}, _read_facts)
+    facts = await context.read_or(page, {"rows": dict[str, int](), "methods": list[Json](), "failures": 0}, _read_facts)
     spent = await access.questions.run(_group_usage) if access.grant.allows(SPENT) else []
     budget = access.grant.new_budget()
-    return await render(
+    return await rendering.render(
         page,
         "status.html",
         **facts,
@@ -61,7 +58,7 @@ async def show_state(page: AllowedPage) -> HTMLResponse:
 
 def _read_facts(snapshot: Snapshot) -> dict[str, Any]:
     failures = 0 if snapshot.rights else len(snapshot.db.failures())
-    return {"rows": snapshot.row_counts(), "methods": describe_methods(snapshot), "failures": failures}
+    return {"rows": snapshot.row_counts(), "methods": state.describe_methods(snapshot), "failures": failures}
 
 
 def _model_name(model: Any) -> str:
@@ -79,19 +76,21 @@ def _group_usage(kumi: Kumihimo) -> list[ScopeUsage]:
     return sorted(spent, key=lambda row: (-row.usage.tokens, -row.saved.tokens, row.scope, row.model))
 
 
-def list_jobs(page: IndexPage, *, running: bool = False) -> list[Json]:
+def list_jobs(page: context.IndexPage, *, running: bool = False) -> list[Json]:
     """Return the latest builds, newest first; for readers none.
 
     running: only those that wait or run, and the last one that has ended.
     """
     if not page.access.grant.allows("GET /api/v1/builds"):
         return []
-    jobs = visible_jobs(page.access)
+    jobs = builds.visible_jobs(page.access)
     ended = [job for job in jobs if job.has_ended]
     shown = [job for job in jobs if not job.has_ended or job in ended[:1]] if running else jobs[:_MAX_SHOWN]
-    return [{**(body := build_json(page.access, job)), "doing": _describe(page, body["progress"])} for job in shown]
+    return [
+        {**(body := builds.build_json(page.access, job)), "doing": _describe(page, body["progress"])} for job in shown
+    ]
 
 
-def _describe(page: IndexPage, progress: Any) -> str:
+def _describe(page: context.IndexPage, progress: Any) -> str:
     """Return what a build does, in words; empty: nothing yet."""
     return describe_event(ProgressEvent(progress["step"]), page.language) if progress else ""

@@ -13,8 +13,7 @@ from kumihimo.connections import open_postgres_pool
 from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import IndexBusy, IndexUnavailable
 from kumihimo.storage.database import BuildMemory, check_format
-from kumihimo.storage.postgres import connecting
-from kumihimo.storage.postgres.cache_tables import CACHE_TABLES
+from kumihimo.storage.postgres import cache_tables, connecting
 from kumihimo.storage.postgres.connection import PostgresDb
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ class PostgresStore:
             self._drop_unused(db)
             with connecting.explain_errors(self.location), connecting.creating(db.connection, self.place.schema):
                 if not self.place.cache_file:  # now: the cache does not wait for this build, and roles can get rights
-                    db.connection.execute(CACHE_TABLES)
+                    db.connection.execute(cache_tables.CACHE_TABLES)
             db.begin(cancel)
             self._prepare_tables(db, rebuild=rebuild)
             yield db
