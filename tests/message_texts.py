@@ -155,6 +155,8 @@ class Reader:
                 return [text for value in values for text in self.texts(value)]
             case ast.Name(id=name):
                 return self._named(name)
+            case ast.Attribute(attr=name) if name.isupper():  # a constant of another module
+                return self._named(name)
             case ast.NamedExpr(value=value):
                 return self.texts(value)
             case ast.Subscript(value=value):
@@ -206,7 +208,8 @@ class Reader:
     def _field(self, value: ast.expr) -> list[str]:
         """A constant or a choice of texts stands in the message itself; another message is one of its own."""
         values = self._values(value.id) if isinstance(value, ast.Name) else [value]
-        is_constant = isinstance(value, ast.Name) and value.id.strip("_").isupper()
+        name = value.attr if isinstance(value, ast.Attribute) else value.id if isinstance(value, ast.Name) else ""
+        is_constant = name.strip("_").isupper()
         if is_constant or (values and all(isinstance(each, ast.IfExp) for each in values)):
             texts = self.texts(value)
             return texts if texts and len(texts) <= 4 else [FIELD]

@@ -142,7 +142,6 @@ def test_a_leaf_names_its_members(graph: Run) -> None:
 
 def test_an_id_that_is_not_clear_is_refused(graph: Run) -> None:
     assert "no community has an id that begins with 'xyz'" in error_of(graph("report", "xyz"))
-    assert "13 communities have ids that begin with ''" in error_of(graph("report", ""))
     assert "give one of ID, --level N and --html FILE" in error_of(graph("report", "abc", "--level", "1"))
 
 

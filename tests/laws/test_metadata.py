@@ -186,17 +186,3 @@ def test_without_a_model_metadata_are_the_documents_own(tmp_path: Path) -> None:
         assert len(snapshot.matching_documents('topic = "gates"')) == 1
     assert not re.search(FORM, "".join(prepared.reply_counts))
     prepared.kumi.close()
-
-
-def test_a_sample_is_of_documents_and_of_chunks(tmp_path: Path) -> None:
-    prepared = town(tmp_path / "town")
-    prepared.write(TOWN)
-    plan = prepared.kumi.plan(prepared.home, methods=["answered", "local"], sample=2)
-    texts = [fenced_text(prompt, "text") for prompt in prepared.reply_counts if FORM in prompt]
-    assert len(set(texts)) == 2
-    assert (
-        len({text for text in TOWN.values() if any(text in s for s in prepared.reply_counts if "entity<|>NAME" in s)})
-        == 2
-    )
-    assert {estimate.step for estimate in plan.estimates} >= {"metadata", "mentions"}
-    prepared.kumi.close()
