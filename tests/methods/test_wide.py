@@ -97,6 +97,11 @@ def test_passages_far_from_the_topic_are_read_if_all_fit() -> None:
     assert len(whole) == 11
 
 
+def test_one_passage_that_is_much_nearer_than_the_others_does_not_stand_alone() -> None:
+    rows = passages(60, 1, 60) | {"e0000.00000": chunk("passage-e-0 the price of coal changed over the years " * 8)}
+    assert len(read_places(read(TOPIC, held(rows), reads=3000)[0])) >= 10
+
+
 def test_near_duplicates_are_read_once() -> None:
     same = {f"e{n:04}.00000": chunk("The price of coal doubled in May, and again in June.") for n in range(5)}
     prompts, _ = read(TOPIC, held(same))
@@ -155,7 +160,7 @@ def test_each_aspect_that_the_question_lists_is_searched_for() -> None:
 
 
 def test_a_document_is_found_by_its_name() -> None:
-    rows = passages(40, 2, 60) | {"e0000.00000": chunk("passage-e-0 " + "Keep two copies elsewhere. " * 8)}
+    rows = passages(40, 2, 60) | {"e0000.00000": chunk("passage-e-0 " + "Keep two copies elsewhere. " * 12)}
     names = {f"d{n:04}": Description(text="Notes", dates=()) for n in range(40)}
     names["e0000"] = Description(text="Coal prices", dates=())
     descriptions = table("descriptions", Description, names)

@@ -23,6 +23,7 @@ _CALLS = 4
 _POOL = 300  # passages of each search
 _SAMPLE = 2000  # passages for a question about the whole corpus
 _FLOOR = 0.4  # of the way from the last quarter of a search to its best: a passage below is far from the question
+_FIRST, _NEAR = 0.25, 0.3  # shares of the tokens for the first hits of the whole question, and for hits above any floor
 _REPORT_FLOOR = 0.2  # of the best score
 _CLUSTERS, _PERIODS = 16, 8
 _NAME_WEIGHT = 0.5  # of the name of a document, for its first passage
@@ -113,7 +114,8 @@ def _find_passages(
     """Return the passages near the topic, and the aspect of each.
 
     Each aspect that the question lists is searched for, too. Passages far from all are left out, unless all fit into
-    the budget. For a question about the whole corpus a sample comes with them. Short passages count less.
+    the budget or are among the first. For a question about the whole corpus a sample comes with them. Short passages
+    count less.
     """
     queries = [question.wide_topic or question.text, *question.aspects, question.text]
     *near, text = [
@@ -126,9 +128,13 @@ def _find_passages(
     aspects: dict[str, int] = {}
     for aspect, (query, ranking) in enumerate(zip(queries, near, strict=False)):
         named = _find_named(query, descriptions, keyword_search)
-        for id, score in chain(_scores_above_floor(ranking, has_room=has_room), named):
+        sure = len(ranking) if has_room else len(ranking.fit(int(_NEAR * reads / len(near)), tokenizer))
+        for id, score in chain(_scores_above_floor(ranking, sure), named):
             if score > scores.get(id, 0.0):
                 scores[id], aspects[id] = score, aspect
+    for item in text.evidence[: len(text.fit(int(_FIRST * reads), tokenizer))]:
+        scores[item.record.id] = max(1.0, scores.get(item.record.id, 0.0))
+        aspects.setdefault(item.record.id, 0)
     ids = list(scores) if has_room else _limit_documents(scores)
     if question.is_on_all:
         ids += spread.sample_rows((id for (id,) in chunks.columns("id")), _SAMPLE)
@@ -167,15 +173,16 @@ def _contrast(hits: Context) -> float:
     return min(1.0, 2 * (max(scores) - min(scores)) / (max(scores) or 1.0)) if scores else 0.0
 
 
-def _scores_above_floor(ranking: Context, *, has_room: bool) -> Iterator[tuple[str, float]]:
+def _scores_above_floor(ranking: Context, sure: int) -> Iterator[tuple[str, float]]:
     """Yield the ids near the query, with scores up to 1.
 
-    The last quarter of a pool is far from the query. has_room: so that all are near.
+    The last quarter of a pool is far from the query. sure: the number of first hits that are near in any case.
     """
     scores = [item.score for item in ranking]
     best, far = max(scores, default=0.0), min(scores, default=0.0) if len(scores) < 4 else quantiles(scores)[0]
-    floor = 0.0 if has_room else far + _FLOOR * (best - far)
-    yield from ((item.record.id, _LAST + item.score / (best or 1.0)) for item in ranking if item.score >= floor)
+    floor = far + _FLOOR * (best - far)
+    near = (item for rank, item in enumerate(ranking) if item.score >= floor or rank < sure)
+    yield from ((item.record.id, _LAST + item.score / (best or 1.0)) for item in near)
 
 
 def _is_inside(date: str, question: ParsedQuestion) -> bool:
