@@ -179,7 +179,24 @@ def test_other_modes_keep_phrases(strip: StripMode) -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["[1", "the provided ", "[", "# ", "**", "(source: ", "提供された", "根据", "- [1] a\n", "\n", "sources\n", " in "],
+    [
+        "[1",
+        "the provided ",
+        "[",
+        "# ",
+        "**",
+        "(source: ",
+        "提供された",
+        "根据",
+        "- [1] a\n",
+        "\n",
+        "sources\n",
+        " in ",
+        "# x    ",
+        "\n---\n",
+        "|  ",
+        "![a",
+    ],
 )
 def test_work_grows_with_the_answer(piece: str) -> None:
     check_linear(lambda text: blind_answer(text, "Why?"), piece, 10_000)

@@ -62,6 +62,7 @@ def test_a_chunk_and_a_range_of_a_document(snapshot: Snapshot, layout: IndexLayo
     assert (places, is_whole(places), name) == ((place,), False, f"{LOG}[{place.start},{place.end})")
     ((_, (part,)),) = resolve(snapshot, layout, Gold(LOG, place.start + 1))
     assert (part.start, part.end) == (place.start + 1, len(LONG))
+    assert parse_span_name(layout, f"{LOG}[0,{'9' * 5000})") is None
     assert (parse_span_name(layout, "pier.md"), parse_span_name(layout, "nobody")) == (None, None)
 
 

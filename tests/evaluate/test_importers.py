@@ -192,6 +192,12 @@ def test_questions_of_benchmarkqed_are_read(tmp_path: Path) -> None:
     assert (third.id, third.assertions) == ("7", ("Ada.",))
 
 
+def test_numbers_without_a_value_are_left_out(tmp_path: Path) -> None:
+    numbers = {"input_tokens": float("inf"), "llm_calls": float("nan"), "output_tokens": 3}
+    _, (answer,) = read_benchmarkqed(write_json(tmp_path, "a.json", [{**AUTOE, "metrics": numbers}]))
+    assert answer.usage == Usage(0, 0, 0, 3)
+
+
 def test_answers_of_benchmarkqed_are_read(tmp_path: Path) -> None:
     rows = [AUTOE, {"question_id": "8", "question": "Who?", "answer": ""}, {"question_id": "9", "answer": None}]
     questions, answers = read_benchmarkqed(write_json(tmp_path, "a.json", rows))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.docx import read_docx
+from kumihimo.readers.docx import Numbering, format_list_number, read_docx
 from kumihimo.readers.page import Page
 from tests import factories_office
 from tests.factories_office import changed, p
@@ -100,6 +100,14 @@ def test_japanese_numbers() -> None:
     )
     body = item("紐") + item("糸", 1) + item("絹", 2) + item("麻", 2) + item("色")
     assert text(body, numbering=levels) == "第一条 紐\n  （１） 糸\n    ア． 絹\n    イ． 麻\n第二条 色"
+
+
+def test_numbers_and_levels_that_word_does_not_have() -> None:
+    counters = Numbering({"7": ("7", {})})
+    assert format_list_number(-5, "japaneseCounting") == "-5"
+    for depth in range(2000):
+        counters.next_label("7", depth)
+    assert len(counters.counts["7"]) == 9
 
 
 def test_lists_that_begin_elsewhere_or_number_nothing() -> None:

@@ -13,6 +13,7 @@ from kumihimo.readers import READERS
 from kumihimo.readers.documents import read_documents
 from kumihimo.readers.opendocument import read_odp, read_ods, read_odt
 from kumihimo.readers.page import Page
+from tests.counters import stop_endless_work
 
 NAMES = ("office", "text", "table", "meta", "presentation")
 SPACES = " ".join(f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in NAMES)
@@ -119,6 +120,14 @@ def test_cells_that_repeat_without_end_are_refused() -> None:
     rows = row(cell("x", 'table:number-columns-repeated="900"'), repeated=90_000)
     with pytest.raises(SourceError, match=r"^a\.ods: unpacks to far more than its size"):
         list(read_ods(packed("spreadsheet", f'<table:table table:name="S">{rows}</table:table>'), "a.ods"))
+
+
+def test_an_empty_percentage_that_repeats_is_left_out() -> None:
+    empty = '<table:table-cell office:value-type="percentage" table:number-columns-repeated="999999999"/>'
+    with stop_endless_work(10):
+        sheet = f'<table:table table:name="S">{row(empty)}</table:table>'
+        (page,) = read_ods(packed("spreadsheet", sheet), "a.ods")
+    assert page.text == ""
 
 
 def test_what_cannot_be_read_is_refused_with_a_remedy() -> None:

@@ -10,13 +10,18 @@ import pytest
 
 from kumihimo.core.errors import SourceError
 from kumihimo.readers import archive
+from kumihimo.readers.ole import open_ole
 from kumihimo.readers.page import Page
-from kumihimo.readers.workbooks import read_workbook
+from kumihimo.readers.workbooks import read_format, read_workbook
 from tests import factories_office
-from tests.factories_office import sheet
+from tests.counters import stop_endless_work
+from tests.factories_office import changed, sheet, unzipped, xlsx
+from tests.factories_ole import compound
 
 MESSY = Path(__file__).parents[3] / "shared" / "data" / "messy" / "xlsx"
 messy = pytest.mark.skipif(not MESSY.is_dir(), reason="the shared data is not here")
+
+SHARES = (Path(__file__).parent / "old_office" / "shares.xls").read_bytes()
 
 Row = tuple[object, ...]
 BOATS: tuple[Row, ...] = (("boat", "built"), ("Maru", 1922), ("Hoshi", 1930))
@@ -105,6 +110,30 @@ def test_numbers_show_the_percent_sign_and_the_unit_of_their_format() -> None:
 
     values = [line.partition("value: ")[2] for line in read(factories_office.xlsx(fill)).text.split("\n\n")]
     assert values == ["7.5 %", "13 %", "1250.5 €", "-CHF 980", "1250", "0.25", "2023-05-03", "25:30:00", "-3 kg", "7"]
+
+
+@pytest.mark.parametrize("value", [1e300, float("inf"), 0.5])
+@pytest.mark.parametrize("code", ["0.00%", f"0.{'0' * 5000}%", "[$" * 5000])
+def test_numbers_and_formats_without_sense(value: float, code: str) -> None:
+    with stop_endless_work(10):
+        shown = read_format(code)
+    assert shown is None or shown(value)
+
+
+def test_a_cell_far_away_walks_around_no_limit() -> None:
+    book = xlsx(lambda book: sheet(book, "S", ("a", "b"), (1, 2)))
+    (path,) = (name for name in unzipped(book) if "sheet1" in name)
+    part = unzipped(book)[path].replace(b'r="A1"', b"r = 'XFD1048576'")
+    with pytest.raises(SourceError, match="has over 8,000,000 cells"):
+        list(read_workbook(changed(book, {path: part}), "a.xlsx"))
+
+
+def test_a_sheet_of_an_old_workbook_has_no_more_cells_than_the_format() -> None:
+    streams = {"/".join(path): open_ole(SHARES, "x").read_stream(*path) for path in open_ole(SHARES, "x").streams}
+    size = streams["Workbook"].index(b"\x00\x02\x0e\x00")
+    large = streams["Workbook"][: size + 4] + b"\xff" * 12 + streams["Workbook"][size + 16 :]
+    with pytest.raises(SourceError, match="unpacks to far more than its size"):
+        list(read_workbook(compound({**streams, "Workbook": large}), "a.xls"))
 
 
 def test_numbers_of_old_workbooks_show_their_unit() -> None:

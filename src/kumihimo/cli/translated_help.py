@@ -49,7 +49,7 @@ class _Formatter(_Base):  # type: ignore[misc]
         def translate_remarks(bracket: re.Match[str]) -> str:
             return _REMARKS.sub(lambda remark: translate(remark[0]), bracket[0])
 
-        rows = [(name, re.sub(r"  \[[^]]*\]$", translate_remarks, text)) for name, text in rows]
+        rows = [(name, re.sub(r"  \[[^]]{0,300}\]$", translate_remarks, text)) for name, text in rows]
         super().write_dl(rows, *arguments, **options)
 
 

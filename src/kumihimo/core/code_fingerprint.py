@@ -12,7 +12,7 @@ from unicodedata import unidata_version
 
 from kumihimo.core.digests import hash_parts
 
-_TYPE_CHECKING = re.compile(r"^if TYPE_CHECKING:\n(?:[ \t]+.*\n|\n)+", re.M)  # never imported
+_TYPE_CHECKING = re.compile(r"^if TYPE_CHECKING:\n(?:[ \t].*\n|\n)+", re.M)  # never imported
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n#]+)|import[ \t]+([^\n#]+))", re.M)
 _DATA_SUFFIXES = (".md", ".tsv", ".toml", ".json", ".txt", ".csv")
 # saves a search of all installed libraries, 0.3 s

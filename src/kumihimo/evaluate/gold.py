@@ -14,7 +14,7 @@ from kumihimo.evaluate.records import DOCUMENT_END, EvalQuestion, Gold, SourceSp
 
 _MAX_SUGGESTIONS = 3  # names in an error message
 _PREFIX_LENGTH = 16  # characters: texts are located by prefix, so that one pass finds many
-_SPAN_NAME = re.compile(r"(.*)\[(\d+),(\d+)\)", re.S)  # `uri[start,end)`
+_SPAN_NAME = re.compile(r"(.*)\[(\d{1,18}),(\d{1,18})\)", re.S)  # `uri[start,end)`
 
 
 Places = tuple[SourceSpan, ...]  # alternatives: any of them suffices

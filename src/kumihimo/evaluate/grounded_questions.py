@@ -103,7 +103,7 @@ _TOKEN = re.compile(r"[^\W\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+|\S")
 _QUOTE_MARKS = " \t\n\"'“”‘’„«»「」"
 _EQUIVALENT_MARKS = {"'": "['‘’`]", '"': '["“”„«»]', "-": "[-‐‑–—]"}
 _TEXT_REFERENCE = re.compile(
-    r"\b(?:(?:the|this|these|both|two|that|given|provided|above|first|second)\s+)+"
+    r"\b(?:(?:the|this|these|both|two|that|given|provided|above|first|second)\s+){1,4}"
     r"(?:text|passage|document|excerpt|chunk|paragraph|snippet|author)s?\b"
     r"|\baccording to the (?:text|article|context)\b"
     r"|(?:この|その|上記の|以下の|両方の|二つの)(?:文章|文書|テキスト|資料|記事|本文|一節|段落)|本文|筆者|著者は"

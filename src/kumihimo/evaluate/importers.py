@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import StringIO
 from itertools import count, product
+from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
@@ -110,7 +111,8 @@ def _parse_answer(row: FileRow, question: str, where: str) -> SystemAnswer:
     ids = ids if len(ids) == len(passages) else [""] * len(passages)
     contexts = (_parse_source(n, passage, id) for n, (passage, id) in enumerate(zip(passages, ids, strict=True), 1))
     metrics: Any = row.get("metrics") if isinstance(row.get("metrics"), dict) else {}
-    usage = {ours: metrics[key] for key, ours in METRICS.items() if isinstance(metrics.get(key), int | float)}
+    numbers = {key: value for key, value in metrics.items() if isinstance(value, int | float) and isfinite(value)}
+    usage = {ours: numbers[key] for key, ours in METRICS.items() if key in numbers}
     return SystemAnswer(
         str(row.get("system") or ""),
         question,

@@ -10,7 +10,7 @@ _NUMBERS = rf"\s*\d{{1,3}}(?:\s*[{_BETWEEN}]\s*\d{{1,3}})*\s*"
 _CITATION = re.compile(rf"([ \t\u3000]{{0,4}})[{_OPEN}]({_NUMBERS})[{_CLOSE}](?!\()")
 _PARTIAL_CITATION = re.compile(rf"[ \t\u3000]{{0,4}}(?:[{_OPEN}](?:[\d\s{_BETWEEN}]{{0,200}}[{_CLOSE}]?)?)?\Z")
 _FENCE = re.compile(r"(`{3,}|~{3,})")
-_PARTIAL_FENCE = re.compile(r"(?:`+|~+)\Z")
+_PARTIAL_FENCE = re.compile(r"(?:(?<!`)`+|(?<!~)~+)\Z")
 _BACKTICKS = re.compile(r"`+")
 _MAX_CODE_CHARS = 2000  # between backticks
 _NEXT_SPECIAL = re.compile(rf"`|~~~|(?=[ \t\u3000\n]|[{_OPEN}])")

@@ -153,11 +153,12 @@ class _Conversion:
     def _add_communities(self) -> int:
         """Add the communities and return their number."""
         by_id = {community.id: community for community in self.store.communities}
+        level = {id: min(community.level, len(by_id)) for id, community in by_id.items()}
         members = {id: self._members(community) for id, community in by_id.items()}
-        keys = {id: hash_parts(str(by_id[id].level), *sorted(members[id])) for id in by_id}
+        keys = {id: hash_parts(str(level[id]), *sorted(members[id])) for id in by_id}
         parents = {by_id[id].parent for id in by_id if members[id]}
         seen = set[str]()
-        for id in sorted(by_id, key=lambda id: (by_id[id].level, by_id[id].report is None, id)):
+        for id in sorted(by_id, key=lambda id: (level[id], by_id[id].report is None, id)):
             if not members[id] or keys[id] in seen:
                 continue
             seen.add(keys[id])
@@ -165,7 +166,7 @@ class _Conversion:
             related = {unit for entity in members[id] for unit in self.related_in[entity]}
             row = text_units.UnitCommunity(
                 key=keys[id],
-                level=by_id[id].level,
+                level=level[id],
                 members=() if id in parents else tuple(self.names[entity] for entity in members[id]),
                 documents=self._documents(related.union(units)),
                 parent=keys.get(by_id[id].parent, ""),

@@ -24,7 +24,7 @@ _END_WORD = re.compile(
     r"(?:^[\W_]*|(?<=[.)。」\d])\s*)END[\s.*`]*$"
 )  # at the end of a line; a description may end in a similar word
 _DELIMITER = re.compile(  # `<|>` as requested, or half of it next to a quote or before the last number
-    r"\s*(?:<\s*\|+\s*#?\s*\|*\s*>|＜\s*｜\s*＞|(?<=[\"”])\s*(?:\|>|<\|)|(?:\|>|<\|)(?=\s*[\"“]|\s*[\d.]+\s*[)\]]?\s*$))\s*"
+    r"(?:(?<!\s)\s+)?(?:<\s*+\|++\s*+#?\s*+\|*+\s*>|＜\s*｜\s*＞|(?<=[\"”])\s*(?:\|>|<\|)|(?:\|>|<\|)(?=\s*[\"“]|\s*[\d.]+\s*[)\]]?\s*$))\s*"
 )
 _RECORD_START = re.compile(  # bullet or number, bracket, quote, kind
     rf"[\s>*•+#`\-]*+(?:\d+[.)][\s*`]*+)?(?P<open>[{re.escape(_OPEN)}]?)"
@@ -36,7 +36,7 @@ _RECORD_LIKE = re.compile(
     rf"<\s*\||\|\s*>|＜｜＞|^\W*{_KIND}\W*[|,]\s*\S|^\s*[(（]{_QUOTE_MARKS}{_KIND}{_QUOTE_MARKS}\s*,", re.I
 )
 _NUMBER = re.compile(r"[^\w.\-]*(?:strength\W*)?(-?\d+(?:\.\d+)?)(?:\s*/\s*10)?[^\w]*", re.I)
-_LIST = re.compile(r"\s*[,;、，；]\s*")
+_LIST = re.compile("[,;、，；]")
 _EMPTY_WORDS = frozenset(["none", "null", "n/a", "-", "なし"])
 _DATE = re.compile(r"\d{4}(?:-\d\d(?:-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)?)?)?")
 CLAIM_STATUSES = ("TRUE", "FALSE", "SUSPECTED")

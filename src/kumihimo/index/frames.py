@@ -24,8 +24,8 @@ _EMPTY_WORDS = frozenset(
     """none n/a na null nil unknown unspecified unclear - -- not+mentioned not+specified not+stated not+given なし 無し
     該当なし 記載なし 不明 无 無 未提及 不詳 不详""".replace("+", " ").split()
 ) | {"not mentioned", "not specified", "not stated", "not given", "not applicable"}
-_TEXT_SEPARATOR = re.compile(r"\s*[;；\n]\s*")
-_NAME_SEPARATOR = re.compile(r"\s*(?:[,;、，；\n])\s*")  # for slots whose values contain no comma
+_TEXT_SEPARATOR = re.compile(r"(?:(?<!\s)\s+)?[;；\n]\s*")
+_NAME_SEPARATOR = re.compile(r"(?:(?<!\s)\s+)?[,;、，；\n]\s*")  # for slots whose values contain no comma
 _PASSAGE = re.compile(r"\W*(?:passage\W*)?(\d{1,5})\W*", re.I)  # the line above the slots of a passage
 _SLOT = re.compile(rf"\W*({'|'.join(SLOTS)})\W{{0,9}}[:：](.*)", re.I)
 _EDGE_CHARS = " \t\r\n\"'`.。*"

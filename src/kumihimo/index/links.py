@@ -32,7 +32,7 @@ MAIN_SENSES = (  # leaf senses, the telling ones first; the others are rare, or 
     "list",
 )
 _NO_RELATION = re.compile(r"^\W*(?:\d+\W+\d+\W+)?(?:none|no relation)\b", re.I)
-_RELATION = re.compile(r"(\d{1,4})\D{1,9}(\d{1,4})\s*\|\s*([^|]+?)\s*\|\s*(\d(?:\.\d{1,9})?)\W*$")
+_RELATION = re.compile(r"(\d{1,4})\D{1,9}(\d{1,4})\s*\|([^|]+)\|\s*(\d(?:\.\d{1,9})?)\W*$")
 
 PassagePair = tuple[Passage, Passage]  # in the order of the document
 

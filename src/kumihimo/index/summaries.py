@@ -28,7 +28,7 @@ _TYPICAL_QUESTION_TOKENS = 40
 
 MAX_QUESTION_LABEL_CHARS = 200  # a longer value is no name
 _MAX_CATEGORY_CHARS, _MAX_CATEGORY_WORDS = 60, 8  # of a category in a field that the setting does not name
-_COMBINATION = re.compile(r"\s+[x×]\s+", re.I)
+_COMBINATION = re.compile(r"(?<!\s)\s+[x×]\s+", re.I)
 _DIGIT, _LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]")
 _SENTENCE_END = re.compile(rf"[.!?]\s|[{TERMINALS}\n]")
 _YES_NO_WORDS = frozenset("true false yes no none null n/a はい いいえ なし 是 否".split())  # noqa: SIM905
@@ -223,7 +223,7 @@ def resolve_label_id(value: str, labels: Iterable[tuple[str, str]]) -> str:
     kumihimo.core.errors.SettingsError: 'tern' may be 'by = Tern' or 'tags = Tern': write one of these
     """
     ids = dict(sorted((label, id) for id, label in labels))
-    query = label_key(_COMBINATION.sub(" x ", re.sub(r"\s*[=＝]\s*", " = ", value)))
+    query = label_key(_COMBINATION.sub(" x ", re.sub("[=＝]", " = ", value)))
     matches = [label for label in ids if label_key(label) == query] or [
         label for label in ids if label_key(_label_values(label)) == query
     ]

@@ -22,7 +22,7 @@ from kumihimo.llm.protocols import ChatRequest, Prices, Reply
 RECORDED_PREFIX = "recorded:"  # of the name of such a model; the path of its folder follows
 COMMANDS_FILE = "commands.txt"  # in the folder: the commands that are recorded
 _HEAD_CHARS = 200
-_MATERIAL = re.compile(r"<(\w+(?: \d+)?)[^<>\n]*>\n(.*?)\n</\1>", re.S)
+_MATERIAL = re.compile(r"<(\w++(?: \d++)?)[^<>\n]*>\n(.*?)\n</\1>", re.S)
 
 
 @dataclass(frozen=True, slots=True)

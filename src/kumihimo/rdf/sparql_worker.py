@@ -110,7 +110,7 @@ def _parse_expected(expected: str) -> tuple[list[str], list[str]]:
     The parser lists only the longest keywords, and reports them at the position where they would end.
     """
     plain = expected.removeprefix("one of ").replace("Prefix not found", "")
-    cleaned = re.sub(r"\[(?!_\])[^\]]*\](\s*\|\s*)?", "", plain)
+    cleaned = re.sub(r"\[(?!_\])[^\]]{0,500}\](\s*\|\s*)?", "", plain)
     names = [name.strip() for name in cleaned.split(", ")]
     return [name for name in names if name.startswith('"')], [name for name in names if re.fullmatch(r"\w+", name)]
 

@@ -16,6 +16,7 @@ HEADINGS = {"title": 1, **{f"heading {level}": level for level in range(1, 10)}}
 NOTE_PARTS = {f"{W}footnoteReference": "footnotes", f"{W}endnoteReference": "endnotes"}
 
 BULLET = "-"
+MAX_LIST_DEPTH = 8  # Word has nine levels
 MAX_LIST_NUMBER = 4000  # a larger one is written in digits: as a Roman number it would have no end
 MAX_PATTERN_CHARS = 100
 MAX_STYLE_DEPTH = 50
@@ -85,7 +86,7 @@ class Numbering:
         >>> [numbering.next_label("7", depth) for depth in (0, 1, 1, 0, 1)]
         ['第一条', '一-i)', '一-ii)', '第二条', '二-i)']
         """
-        counter_id, levels = self.lists.get(list_id, ("", {}))
+        depth, (counter_id, levels) = min(depth, MAX_LIST_DEPTH), self.lists.get(list_id, ("", {}))
         level = levels.get(depth, ListLevel())
         if level.number_format == "bullet":
             return BULLET
@@ -240,7 +241,7 @@ def format_list_number(number: int, number_format: str) -> str:
     >>> [format_list_number(14, form) for form in forms]
     ['14', 'XIV', 'n', '十四', 'セ', '14']
     """
-    return NUMBER_FORMATS.get(number_format, str)(number) if number <= MAX_LIST_NUMBER else str(number)
+    return NUMBER_FORMATS.get(number_format, str)(number) if 0 <= number <= MAX_LIST_NUMBER else str(number)
 
 
 def _roman(number: int) -> str:

@@ -252,7 +252,7 @@ def _clean_text(text: str) -> str:
     They are private-use bullets, ligatures and control characters.
     """
     text = COMPATIBILITY_CHARS.sub(lambda match: normalize("NFKC", match[0]), text)
-    text = re.sub(r" *\| [ |]*", " | ", BULLET_GLYPH.sub("•", text))
+    text = re.sub(r"(?:(?<! ) +)?\| [ |]*", " | ", BULLET_GLYPH.sub("•", text))
     if text.replace("\u3000", " ").isprintable():  # no private-use or control characters
         return text.strip()
     chars = (c if category(c) != "Co" else "\ufffd" for c in text if c == "\t" or category(c) not in ("Cc", "Cn"))

@@ -130,7 +130,7 @@ def _shown_texts(body: ElementTree.Element) -> Shown:
             column, rows = 0, _repeats(line, REPEATED[1])
             for cell in line:
                 columns = _repeats(cell, REPEATED[0])
-                if cell.get(f"{OFFICE}value-type") in ("percentage", "currency"):
+                if len(cell) and cell.get(f"{OFFICE}value-type") in ("percentage", "currency"):
                     text = " ".join("".join(p.itertext()) for p in cell.iterfind(f"{TEXT}p"))
                     places = product(range(row, row + rows), range(column, column + columns))
                     cells |= dict.fromkeys(places, partial(_give_text, text))

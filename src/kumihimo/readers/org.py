@@ -10,13 +10,13 @@ from kumihimo.readers.text import decode
 
 HEADING = re.compile(r"(\*+)[ \t]+(.*)")
 TASK = re.compile(r"(?:(?:TODO|DONE|NEXT|WAITING|CANCELL?ED|COMMENT)[ \t]+)?(?:\[#\w\][ \t]*)?")
-TAGS = re.compile(r"[ \t]+:[\w@#%:]{1,200}:$")
+TAGS = re.compile(r"(?<![ \t])[ \t]+:[\w@#%:]{1,200}:$")
 KEYWORD = re.compile(r"[ \t]*#\+([\w-]{1,60})(?:\[[^\]\n]{0,200}\])?:[ \t]*(.*)")
 BEGIN = re.compile(r"[ \t]*#\+begin_(\w{1,40})\b", re.I)
 DRAWER = re.compile(r"[ \t]*:[\w-]{1,40}:[ \t]*$")
 DRAWER_END = re.compile(r"[ \t]*:end:[ \t]*$", re.I)
 ITEM = re.compile(r"([ \t]*)(?:([-+]|(?<=[ \t])\*)|(\d{1,9}[.)]))[ \t]+(?:\[@\d+\][ \t]*)?(.*)")
-TERM = re.compile(r"(.{1,200}?)[ \t]+::(?:[ \t]+|$)")
+TERM = re.compile(r"(.{1,200}?)(?<![ \t])[ \t]++::(?:[ \t]+|$)")
 ROW = re.compile(r"[ \t]*\|(.*)")
 RULE = re.compile(r"[ \t]*-{5,}[ \t]*$")
 VERBATIM = {"src", "example", "verse"}

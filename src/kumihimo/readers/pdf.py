@@ -28,7 +28,9 @@ MIN_HEAD_PAGES = 3  # a running head recurs at the top or bottom of at least so 
 POINTS_PER_INCH = 72
 MAX_ABREAST = 3  # letters
 PDF_DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?")
-PAGE_NUMBER = re.compile(r"(?:p\.?|page|第|[-–—(\[| ])*\s*(\d{1,3})\s*(?:[-–—)\]| ]|頁|ページ|/ ?\d+|of \d+)*", re.I)
+PAGE_NUMBER = re.compile(
+    r"(?:page|p\.?|第|[-–—(\[| ])*+\s*+(\d{1,3})\s*+(?:[-–—)\]| ]|頁|ページ|/ ?\d+|of \d+)*+", re.I
+)
 EDGE_NUMBER = re.compile(r"^(?:(\d{1,4})|[ivxl]+) \| | \| (?:(\d{1,4})(?: ?/ ?\d+)?|[ivxl]+)$")  # beside a head
 PROPERTIES = {"Author": "author", "Subject": "subject", "Keywords": "keywords", "CreationDate": "date"}
 GENERATED_CHARS = " \r\n"  # PDFium inserts only these; asking it about every letter would double the time

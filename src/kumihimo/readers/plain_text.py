@@ -17,7 +17,7 @@ GUTENBERG_START = re.compile(r"^\*\*\* ?START OF TH(?:E|IS) PROJECT GUTENBERG .*
 GUTENBERG_END = re.compile(r"^(?:\*\*\* ?END OF TH(?:E|IS) PROJECT GUTENBERG |End of (?:the )?Project Gutenberg)", re.M)
 GUTENBERG_FIELD = re.compile(r"^(Title|Author|Language|Translator): *(\S[^\r\n]*)", re.M)
 LICENCE = re.compile(
-    r"(?m)^ {0,3}(?:-{3,}|\*{3,}|_{3,})[ \t]*\r?\n\s*"
+    r"(?m)^ {0,3}(?:-{3,}|\*{3,}|_{3,})[ \t]*\r?\n\s*+"
     r"((?:[*_>#<\[ ]|\bthe\b)*(?:©|&copy;|\(c\) ?\d|copyright\b|licen[sc]ed? under|all rights reserved|CC[ -]BY\b"
     r"|this (?:work|page|text|document|documentation|article|site|website|content|file|book) is "
     r"(?:\w+ )?(?:licen[sc]ed|available|published|distributed)|(?:content|text)s? (?:is|are) (?:licen[sc]ed|available) "
@@ -29,15 +29,15 @@ LICENCE = re.compile(
 MAX_LICENCE_CHARS = 1500
 MAX_FIELD_CHARS = 300
 # The marks of Aozora Bunko: https://www.aozora.gr.jp/annotation/
-AOZORA = re.compile(r"［＃[^］\n]+］|【テキスト中に現れる記号について】")
+AOZORA = re.compile(r"［＃[^］\n]{1,400}］|【テキスト中に現れる記号について】")
 AOZORA_HEAD = re.compile(
     r"\A((?:(?!-{20})[^\n]*\n){1,12})-{20,}[ \t]*\r?\n(?:(?!-{20})[^\n]*\n){1,60}-{20,}[ \t]*\r?\n"
 )
 AOZORA_HEADING = re.compile(r"^([^\n［]*)［＃「[^」\n]*」は(?:同行|窓)?(大|中|小)見出し］", re.M)
 AOZORA_HEADING_BLOCK = re.compile(r"^［＃(大|中|小)見出し］([^\n［]*)［＃", re.M)
 LEVELS = {"大": "# ", "中": "## ", "小": "### "}
-GAIJI = re.compile(r"※［＃[^］\n]*?(?:U\+([0-9A-F]{4,5})|([12])-(\d{1,2})-(\d{1,2}))[^］\n]*］")
-RUBY_OR_NOTE = re.compile(r"《[^》\n]*》|［＃[^］\n]*］|｜")
+GAIJI = re.compile(r"※［＃[^］\n]{0,200}?(?:U\+([0-9A-F]{4,5})|([12])-(\d{1,2})-(\d{1,2}))[^］\n]{0,200}］")
+RUBY_OR_NOTE = re.compile(r"《[^》\n]{0,400}》|［＃[^］\n]{0,400}］|｜")
 
 
 def read_plain_text(data: bytes, name: str) -> Iterator[Page]:

@@ -271,7 +271,7 @@ INLINE = re.compile(
     r"|\[([\w#*.-]{1,60})\]_(?!\w)"  # 8: a note
     r"|(?<![\w.+-])([a-zA-Z0-9](?:[\w.+-]{0,60}[a-zA-Z0-9])?)__?(?=[\s'\")\]}>\-/:.,;!?]|$)"  # 9: a reference
 )
-TARGET = re.compile(r"\s*<[^<>]{0,2000}>\s*$")
+TARGET = re.compile(r"(?:(?<!\s)\s+)?<[^<>]{0,2000}>\s*$")
 
 
 def find_substitutions(lines: Iterable[str]) -> dict[str, str]:

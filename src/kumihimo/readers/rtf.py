@@ -7,7 +7,7 @@ from kumihimo.core.errors import SourceError
 from kumihimo.readers.page import LayoutLine, Page, PageLayout, finish_page
 from kumihimo.readers.text import decode
 
-PROPERTY = re.compile(r"\{\\(title|author|subject|keywords)\s+([^{}]{1,1000})\}")
+PROPERTY = re.compile(r"\{\\(title|author|subject|keywords)\s++([^{}]{1,1000})\}")
 INFO = re.compile(r"\{\\info\b(?:[^{}]|\{[^{}]{0,2000}\}){0,100}\}")
 ENCODING = re.compile(r"\\ansicpg\d{1,5}")
 STYLESHEET = "{\\stylesheet"
@@ -16,7 +16,7 @@ HEADING_NAME = re.compile(r"\bheading ([1-9])\s*$", re.I)
 LEVEL = re.compile(r"\\outlinelevel([0-8])(?!\d)")
 PARAGRAPH = re.compile(r"([{}])|\\(?:[{}\\]|(?:(pard)|s(\d{1,5})|outlinelevel(\d)|(par))(?![a-z\d]))")
 MARK = 0xE700  # private letters, which end the paragraphs of headings; the last digit is the level
-MARKED = re.compile(rf"\s*([{chr(MARK + 1)}-{chr(MARK + 9)}])\??\s*$")
+MARKED = re.compile(rf"(?:(?<!\s)\s+)?([{chr(MARK + 1)}-{chr(MARK + 9)}])\??\s*$")
 ROW_END = re.compile(r"\|$", re.M)
 
 

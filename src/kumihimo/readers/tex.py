@@ -61,7 +61,7 @@ def _read_properties(source: str) -> dict[str, str]:
         inside = source[match.end() : match.end() + 1000]
         cut = inside[: _group_end(inside)].replace(r"\and", ", ").replace(r"\footnote", r"\thanks")
         lines = (line.strip(" ,") for line in _layout(cut).text.split("\n"))
-        text = re.sub(r" *,[ ,]*", ", ", ", ".join(filter(None, lines)))
+        text = re.sub(r"(?:(?<! ) +)?,[ ,]*", ", ", ", ".join(filter(None, lines)))
         if text:
             found.setdefault(match[1], text)
     return found

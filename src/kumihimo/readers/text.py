@@ -27,7 +27,7 @@ TEXT_CODEC = re.compile(r"utf-8|cp\d|iso|euc|gb|big5|koi8|mac|shift|tis")  # `ro
 HIGH_BYTES = bytes(range(128, 256))
 SAMPLE_BYTES = 4096
 CERTAIN_BYTES = 32  # outside ASCII; with so many, no paragraph in 18 languages came out wrong
-DECLARATION = re.compile(rb"""\b(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.I)
+DECLARATION = re.compile(rb"""\b(?:charset|encoding)\s*+=\s*+["']?\s*+([\w.:-]+)""", re.I)
 GOOD_PER_BROKEN = 20  # with fewer good characters for each broken one, it is another encoding, not damage
 
 # How browsers interpret these labels; Python knows the others.

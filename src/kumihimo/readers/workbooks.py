@@ -5,9 +5,10 @@ import re
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import partial
 from itertools import groupby
+from math import isfinite
 from posixpath import join, normpath
 from typing import Any
 from zipfile import ZipFile
@@ -25,7 +26,7 @@ Shown = Mapping[str, Mapping[Place, Formatter]]  # by sheet
 MAX_CELLS = 8_000_000
 DURATION = re.compile(r"PT(\d+)H(\d\d)M(\d\d)(?:\.\d+)?S")
 REMEDY = "save it again without a password"
-CELL_REFERENCE = re.compile(rb'<(?:\w+:)?c\b[^>]*?\br="([A-Z]{1,3})(\d{1,7})"')
+CELL_REFERENCE = re.compile(rb"""<(?:\w+:)?c\b[^<>]*?\br\s*=\s*["']([A-Z]{1,3})(\d{1,7})["']""")
 
 
 def read_workbook(data: bytes, name: str, shown: Shown | None = None) -> Iterator[Page]:
@@ -39,6 +40,8 @@ def read_workbook(data: bytes, name: str, shown: Shown | None = None) -> Iterato
 
     # The properties of .xls files cannot be read.
     title, metadata = _read_properties(data, name) if data.startswith(b"PK") else ("", {})
+    if data.startswith(OLE_MAGIC):
+        _check_xls_size(data, name)
     try:
         book = CalamineWorkbook.from_filelike(io.BytesIO(data))
         visible = [sheet.name for sheet in book.sheets_metadata if sheet.visible == SheetVisibleEnum.Visible]
@@ -193,12 +196,14 @@ REFERENCE = re.compile(rb'\br="([A-Z]{1,3})(\d{1,7})"')
 STYLE = re.compile(rb'\bs="(\d{1,6})"')
 # Parts of the code of a format: texts and currencies, what is not shown, and the places of digits.
 CODE_PART = re.compile(
-    r'"(?P<text>[^"]*)"|\\(?P<char>.)|\[\$(?P<currency>[^\]-]*)[^\]]*\]|(?P<hidden>\[[^\]]*\]|[_*].)|(?P<digits>[0#?.,]+)'
+    r'"(?P<text>[^"]*)"|\\(?P<char>.)|\[\$(?P<currency>[^\]-]*+)[^\]]*+\]|(?P<hidden>\[[^\]]*+\]|[_*].)|(?P<digits>[0#?.,]+)'
     r"|(?P<other>.)",
     re.DOTALL,
 )
 FORMAT, XF, SHEET, END, MULTIPLE = 0x041E, 0xE0, 0x85, 0x0A, 0xBD  # records of .xls
+MAX_CODE_CHARS = 255  # Excel writes no more
 CELLS = {0x0203, 0x027E, 0x06}  # a number, a short number, a formula
+SIZE, WITH_PLACE, MAX_XLS_CELLS = 0x0200, {*CELLS, MULTIPLE, 0x0201, 0x0204, 0x0205, 0xBE, 0xFD}, 1 << 24  # of a sheet
 
 
 def read_format(code: str) -> Formatter | None:
@@ -211,7 +216,7 @@ def read_format(code: str) -> Formatter | None:
     ['7.6 %', '0.0755 €', '£0.0755', None, None, None]
     """
     before, digits, after = "", "", ""
-    for part in CODE_PART.finditer(code):
+    for part in CODE_PART.finditer(code[:MAX_CODE_CHARS]):
         if part["other"] == ";":
             break
         if part["digits"] and after.strip():
@@ -235,9 +240,11 @@ def read_format(code: str) -> Formatter | None:
 
 def _show_number(value: float, before: str, after: str, decimals: int | None) -> str:
     """Return a number with its unit; a percentage with so many decimals."""
+    if not isfinite(value):
+        return str(value)
     number = Decimal(f"{value:.15g}")
     if decimals is not None:
-        number = (number * 100).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)
+        number = (number * 100).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP, Context(prec=700))
     plain = f"{abs(number):f}"
     plain = plain.rstrip("0").rstrip(".") if "." in plain else plain
     return f"{'-' if number < 0 else ''}{before}{' ' * before[-1:].isalnum()}{plain} {after}".strip()
@@ -297,6 +304,23 @@ def read_xls_formats(data: bytes, name: str) -> Shown:
             sheets.append((struct.unpack_from("<I", record)[0], _read_text(record[7:])))
     shown = {n: formatter for n, code in enumerate(styles) if (formatter := read_format(codes.get(code, "")))}
     return {sheet: dict(_find_xls_cells(book, start, shown)) for start, sheet in sheets} if shown else {}
+
+
+def _check_xls_size(data: bytes, name: str) -> None:
+    """Raise SourceError if a sheet claims more cells than one can have."""
+    book = open_ole(data, name).read_stream("Workbook")
+    for start in [struct.unpack_from("<I", record)[0] for kind, record in _records(book, 0) if kind == SHEET]:
+        rows = columns = 0
+        for kind, record in _records(book, start):
+            if kind == SIZE and len(record) > 11:
+                (_, last, _, end) = struct.unpack_from("<IIHH", record)
+            elif kind in WITH_PLACE and len(record) > 5:
+                last, end = struct.unpack_from("<H", record)[0], struct.unpack_from("<H", record, 2)[0]
+            else:
+                continue
+            rows, columns = max(rows, last), max(columns, end)
+        if rows * columns > MAX_XLS_CELLS:
+            raise SourceError(f"{name}: unpacks to far more than its size, like a zip bomb; it is not read")
 
 
 def _find_xls_cells(book: bytes, start: int, shown: Mapping[int, Formatter]) -> Iterator[tuple[Place, Formatter]]:

@@ -158,7 +158,7 @@ def _text_lines(root: ElementTree.Element) -> Iterator[str]:
         node = pending.pop()
         own = [node.text or "", *(child.tail or "" for child in node)]
         if any(map(str.strip, own)):
-            text = re.sub(r"\s*\n\s*", " ", "".join(node.itertext())).strip()
+            text = re.sub(r"(?:(?<!\s)[^\S\n]+)?\n\s*", " ", "".join(node.itertext())).strip()
             yield text if len(node) else f"{_name(node)}: {text}"
         else:
             pending += reversed(node)

@@ -17,7 +17,7 @@ from kumihimo.storage.sqlite.store import SqliteStore
 
 DEFAULT_FOLDER, DEFAULT_SCHEMA = ".kumi", "kumihimo"
 CONFIG_VARIABLE = "KUMI_CONFIG"  # names the folder of kumi.toml, for an index in a database
-_ADDRESS = re.compile(r"(?is)(?![./\\])(?:[\w+.-]{2,}:|.*:[^/\\]*@)")  # or may hold a password; not /a, ./a, C:\a
+_ADDRESS = re.compile(r"(?is)(?![./\\])(?:[\w+.-]{2,}:|.*:[^/\\:@]*@)")  # or may hold a password; not /a, ./a, C:\a
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 

@@ -19,7 +19,9 @@ _AMBIGUOUS_MONTHS = ("may", "mar", "march")  # words too, if they are in lower c
 # Of file names: 20190412, 2019-04-minutes.
 _FILE_DATE = r"(?<!\d)((?:19|20)\d\d)(?:[-_](\d\d)(?:[-_](\d\d))?|([01]\d)([0-3]\d))(?!\d)[-_.]?"
 _KANJI = "[〇零一二三四五六七八九十]+"  # a number that is part of a longer date, or a year
-_KANJI_NUMBER = rf"{_KANJI}(?=年|月{_KANJI}[日号號])|(?<=年){_KANJI}(?=月)|(?<=月){_KANJI}(?=[日号號])"
+_KANJI_NUMBER = (
+    rf"(?<!{_KANJI[:-1]}){_KANJI}(?=年|月{_KANJI}[日号號])|(?<=年){_KANJI}(?=月)|(?<=月){_KANJI}(?=[日号號])"
+)
 _LOCAL_DATE = r"(?<![\d./])(\d\d?)([./])(\d\d?)\2((?:19|20)\d\d)(?![\d/])"
 _OTHER_NAMES = ("Mars", "Mart", "Marts", "Maja", "Mayo", "Marca")  # names or words; a month only beside a day
 _DIGIT = re.compile(r"\d")

@@ -30,7 +30,7 @@ _BLOCKS = (
 )
 _SCRIPT_OF_BLOCK = {
     block: name
-    for name, first, last in re.findall(r"(\w+) (\d+) (\d+)", _BLOCKS)
+    for name, first, last in re.findall(r"\b(\w+) (\d+) (\d+)", _BLOCKS)
     for block in range(int(first), int(last) + 1)
 }
 # Of languages with one script: what stands in a text of the first, else of the second, and so on.

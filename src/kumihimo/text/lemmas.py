@@ -38,7 +38,7 @@ _KANA_VERBS = {
 _COPULA = re.compile(r"(?<=.)(?:である|であった|でした|です|だった|だ|という|のこと)$")
 _JAPANESE_NEGATION = re.compile(r"(?<=.)(?:ない|なかった|ません|ませんでした|ず|ぬ|ないでいる)$")
 # The endings of verbs, adjectives and `である`.
-_ENDING = re.compile(r"(?:し|され|させ|でき)?(?:て(?:い|お|あ|しま|き|く|い)|で(?:い|お|しま))?[\u3041-\u3096]*$")
+_ENDING = re.compile(r"(?<![\u3041-\u3096])[\u3041-\u3096]+$")
 # These are slow to compile, so `re` does it at the first use.
 _CJK = "[\u3040-\u30ff\u3400-\u9fff]"
 _PARTICLE = (  # after kanji, katakana or letters: `はは` is not `は` with a particle

@@ -14,7 +14,7 @@ _SHORT_LEGAL_FORMS = frozenset(("ag", "sa", "nv", "bv", "kk", "spa", "oy", "ab")
 _LEGAL_FORM_END = re.compile(r"(?:, *[\w.]+|\b(?:AG|NV|BV|KK|S\.A\.|S\.p\.A\.|SpA|Oy))$")
 _JAPANESE_LEGAL_FORMS = r"株式会社|有限会社|合同会社|\((?:株|有|合)\)"
 _CJK_LEGAL_FORM = re.compile(
-    rf"^(?:{_JAPANESE_LEGAL_FORMS}|一般社団法人)\s*(?=.)|(?<=.)\s*(?:{_JAPANESE_LEGAL_FORMS}|(?:股份)?有限公司)$"
+    rf"^(?:{_JAPANESE_LEGAL_FORMS}|一般社団法人)\s*(?=.)|(?:(?<=\S)\s+|(?<=.))(?:{_JAPANESE_LEGAL_FORMS}|(?:股份)?有限公司)$"
 )
 _POSSESSIVE = re.compile(r"['’]s?(?=$)")
 _ACRONYM_PLURAL = re.compile(r"(?<=\b[A-Z]{2})s$|(?<=\b[A-Z]{3})s$")

@@ -21,15 +21,16 @@ PieceKind = Literal["sentence", "heading"]
 
 _NUMBER = r"\s*\^?\d{1,3}(?:\s*[,、，;；–\-]\s*\d{1,3})*\s*"
 _CITATION = re.compile(  # [2], [1, 7], 【3】, [^1]; GraphRAG's [Data: Reports (2, 7, +more)]
-    rf"[ \t\u3000]*(?:[\[［【]{_NUMBER}[\]］】](?!\()|\[(?:Data|データ|数据)\s*[:：][^\[\]\n]{{0,300}}\])"
+    rf"(?:(?<![ \t\u3000])[ \t\u3000]+)?"
+    rf"(?:[\[［【]{_NUMBER}[\]］】](?!\()|\[(?:Data|データ|数据)\s*[:：][^\[\]\n]{{0,300}}\])"
 )
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,}).*$", re.M)
 _QUOTE_MARK = re.compile(r"^[ \t]*(?:>[ \t]?)+", re.M)
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\n]*\)")
 _BOLD = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1", re.S)
 _ITALIC = re.compile(r"(?<![\w*])([*_])(?=[^\s*_])([^*_\n]*?[^\s*_])\1(?![\w*])")
-_CODE = re.compile(r"(`+)([^`\n]+)\1")
-_HEADING_MARK = re.compile(r"#{1,6}\s+|\s+#+\s*$|\n\s*[=-]+\s*$")
+_CODE = re.compile(r"(`{1,20})([^`\n]+)\1")
+_HEADING_MARK = re.compile(r"#{1,6}\s++|(?<!\s)\s++#++\s*+$|\n[^\S\n]*[=-]++\s*+$")
 _BOLD_LINE = re.compile(r"(\*\*|__)(?=\S)((?:(?!\1).)+)(?<=\S)\1\s*[:：]?\s*")
 _TABLE_RULE = re.compile(r"\|?(?:\s*:?-+:?\s*\|)*\s*:?-+:?\s*\|?")
 _CELL_BORDER = re.compile(r"(?<!\\)\|")

@@ -38,13 +38,13 @@ _MARKUP_RULES = (
     (re.compile(r"^[ \t]*(?:```|~~~).*$\n?", re.M), ""),
     (re.compile(r"^[ \t]*(?:[-*_][ \t]*){3,}$\n?", re.M), ""),  # horizontal rules
     # the rule below a table's header
-    (re.compile(r"^[ \t]*\|?(?:[ \t]*:?-{2,}:?[ \t]*\|)+[ \t]*(?::?-{2,}:?)?[ \t]*$\n?", re.M), ""),
+    (re.compile(r"^[ \t]*+\|?+(?:[ \t]*+:?-{2,}+:?[ \t]*+\|)++[ \t]*+(?::?-{2,}+:?)?[ \t]*+$\n?", re.M), ""),
     (re.compile(r"^[ \t]*\|(.*)\|[ \t]*$", re.M), r"\1"),
-    (re.compile(r"^[ \t]{0,3}#{1,6}[ \t]+(.*?)[ \t]*#*[ \t]*$", re.M), r"\1"),
+    (re.compile(r"^[ \t]{0,3}#{1,6}[ \t]++(.*)$", re.M), lambda m: m[1].rstrip(" \t").rstrip("#").rstrip(" \t")),
     (re.compile(r"^[ \t]*(?:>[ \t]?)+", re.M), ""),
     (re.compile(r"^[ \t]*[-*+•][ \t]+", re.M), ""),
     (re.compile(r"^[ \t]*\d{1,2}[.)][ \t]+", re.M), ""),
-    (re.compile(r"!?\[([^\]\n]+)\]\([^)\s]*\)"), r"\1"),
+    (re.compile(r"!?\[([^\]\n]{1,300})\]\([^)\s]{0,2000}\)"), r"\1"),
     (re.compile(r"(\*\*\*|\*\*|__)(?=\S)(.+?)(?<=\S)\1", re.S), r"\2"),
     (re.compile(r"(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])"), r"\1"),
     (re.compile(r"(?<!\w)_(?=\S)([^_\n]+?)(?<=\S)_(?!\w)"), r"\1"),
@@ -59,16 +59,17 @@ _REFERENCES = (  # a heading above nothing but references
     "参考文献|参考資料|引用文献|引用元|参照元|参考资料|參考資料|參考文獻|参考来源|參考來源|引用来源|引用來源|資料來源|资料来源"
 )
 _SOURCES = "sources(?: cited| used)?|source documents|出典|情報源|参照|来源|來源|出处|出處"  # perhaps above prose
-_MARKED = r"[\s\#*_【\[\]】>-]*"  # around a heading
+_MARKED = r"[\s\#*_【\[\]】>-]*+"  # around a heading
 _HEADING = re.compile(
     rf"{_MARKED}(?:\d{{1,2}}[.)]\s+)?(?:({_REFERENCES})|{_SOURCES}){_MARKED}(?:[:：]{_MARKED}(.*))?", re.I
 )
 _ITEM = re.compile(r"\s*(?:[-*+•・]|\d{1,3}[.)、]|\[[^\]\n]{1,40}\]|【[^】\n]{1,40}】|https?://)")
-_NUMBERED_ITEM = re.compile(r"\s*(?:[-*+•・]\s+)?(?:\[\^?\d{1,4}\]|【\d{1,4}】)[\s:：]*\S.*")
+_NUMBERED_ITEM = re.compile(r"\s*(?:[-*+•・]\s+)?(?:\[\^?\d{1,4}\]|【\d{1,4}】)\s*+\S.*")
 _POINTER = re.compile(
     r"https?://|\w\.[a-z][a-z0-9]{1,4}\b|\[\^?\d{1,4}\]|【\d{1,4}】", re.I
 )  # a file, address or number
 _MAX_ENTRY_CHARS = 400
+_RULE = re.compile(r"\s*(?:[-*_]{3,}\s*)?")  # or an empty line
 
 
 def cut_references(text: str) -> str:
@@ -95,7 +96,9 @@ def cut_references(text: str) -> str:
 
 def _trim_end(lines: list[str]) -> str:
     """Return the lines without a horizontal rule at the end."""
-    return re.sub(r"(?:\n\s*[-*_]{3,}\s*)+\Z", "", "\n".join(lines).rstrip()).rstrip()
+    while len(lines) > 1 and _RULE.fullmatch(lines[-1]):
+        lines = lines[:-1]
+    return "\n".join(lines).rstrip()
 
 
 def _is_reference(line: str, *, is_certain: bool) -> bool:
@@ -119,9 +122,9 @@ def _is_numbered_reference(line: str) -> bool:
 _NUMBERS = r"\^?\d{1,4}(?:\s*[,;、–-]\s*\d{1,4})*"
 _KIND = "sources?|references?|data|documents?|reports?|chunks?|KG|DC|出典|参照|参考|情報源|資料|来源|來源|资料|引用"
 _MARKERS = re.compile(
-    rf"[ \t]*(?:\((?:see |cf\. )?\[{_NUMBERS}\]\)"  # (see [1])
-    rf"|\[{_NUMBERS}\]|【{_NUMBERS}】|[【\[]\d{{1,4}}†[^\]】\n]*[】\]]"  # [1, 2], 【3】, 【4†source】
-    rf"|\[(?:{_KIND})(?:\s*[:：\#][^\]\n]*|\s+{_NUMBERS})?\]"  # [Data: Reports (1, 2)], [Source 3]
+    rf"(?:(?<![ \t])[ \t]+)?(?:\((?:see |cf\. )?\[{_NUMBERS}\]\)"  # (see [1])
+    rf"|\[{_NUMBERS}\]|【{_NUMBERS}】|[【\[]\d{{1,4}}†[^\]】\n]{{0,300}}[】\]]"  # [1, 2], 【3】, 【4†source】
+    rf"|\[(?:{_KIND})(?:\s*[:：\#][^\]\n]{{0,300}}|\s+{_NUMBERS})?\]"  # [Data: Reports (1, 2)], [Source 3]
     rf"|\((?:{_KIND})\s*[:：](?:[^()\n]|\([^()\n]*\))*\)"  # (Source: ferry.md)
     rf"|（(?:{_KIND})\s*[:：][^）\n]*）)",
     re.I,
@@ -141,7 +144,7 @@ def remove_markers(text: str) -> str:
 
 # -- titles
 
-_TITLE = re.compile(r"\s*(?:(\#{1,6})[ \t]+(.+?)[ \t]*\#*|\*\*([^*\n]{1,200})\*\*)[ \t]*[:：]?[ \t]*(?:\n|\Z)")
+_TITLE = re.compile(r"\s*+(?:(\#{1,6})[ \t]++(.+)|\*\*([^*\n]{1,200})\*\*[ \t]*+[:：]?[ \t]*+)(?:\n|\Z)")
 _LABEL = re.compile(r"\s*[*_]*(?:(?:final|short) )?(?:answer|response|回答|答え|答案)[*_]*\s*[:：][*_]*\s*", re.I)
 _TITLE_SHARE = 0.5  # of the words of a title that restates the question
 
@@ -177,7 +180,7 @@ _SURE = (
 )
 _PLAIN = r"(?:data(?: tables)?|information|texts?|reports?|document|evidence|content|materials?|articles|source)"
 _GIVEN_MATERIAL = (  # "the provided context", "the information provided"
-    rf"(?:(?:{_THE})?(?:{_GIVEN})+(?:{_SURE}|{_PLAIN})|{_THE}(?:{_SURE}|{_PLAIN}) (?:provided|supplied))"
+    rf"(?:(?:{_THE})?(?:{_GIVEN}){{1,4}}(?:{_SURE}|{_PLAIN})|{_THE}(?:{_SURE}|{_PLAIN}) (?:provided|supplied))"
     r"(?! of\b)(?![\w-])"
 )
 _MATERIAL = rf"(?:{_GIVEN_MATERIAL}|{_THE}{_SURE}(?! of\b)(?![\w-]))"  # or "the sources"

@@ -14,7 +14,7 @@ from kumihimo.text.sentences import collapse_spaces, split_blocks, split_sentenc
 
 A = TypeVar("A")
 
-_CITATION_MARK = re.compile(r"\s*[\[［【]((?:\d{1,3})(?:\s*[,、，;；–-]\s*\d{1,3})*)[\]］】]")
+_CITATION_MARK = re.compile(r"(?:(?<!\s)\s+)?[\[［【]((?:\d{1,3})(?:\s*[,、，;；–-]\s*\d{1,3})*)[\]］】]")
 NO_REFERENCE = "the question has no reference answer"
 
 

@@ -17,7 +17,7 @@ _MAX_LEADS = 4  # of a section; a figure or a link alone may stand first
 _MIN_WIDTH = 18  # of what a paragraph says first; less is a greeting or a label
 _MAX_TITLES = 5  # that may be meant
 _MAX_PARTS = 30  # documents with one title that are read as one
-_MARKUP = re.compile(r"(?<!\w)[*_]{1,2}(?=\S)|(?<=\S)[*_]{1,2}(?!\w)|\{.*?\}+")
+_MARKUP = re.compile(r"(?<!\w)[*_]{1,2}(?=\S)|(?<=\S)[*_]{1,2}(?!\w)|\{.{0,1000}?\}+")
 _ONLY_LINK = re.compile(r"^(?:(?:[^:：]{1,40}[:：]\s*)?<?https?://\S+)?$")
 _IMAGE = re.compile(r"!\[[^\[\]\n]*\]\([^()\n]*\)")
 

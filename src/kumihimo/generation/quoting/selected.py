@@ -22,7 +22,7 @@ from kumihimo.text.tokens import subject_terms
 _MAX_ITEMS = 20
 _MIN_DATED = 0.8  # of the documents: else another one may be the newest
 _MAX_SUBJECT = 3  # words that count as a mention wherever they stand in a chunk
-_SUBTITLE = re.compile(r"\s*[:：(（]|\s[-–—]\s")
+_SUBTITLE = re.compile(r"(?:(?<!\s)\s+)?[:：(（]|\s[-–—]\s")
 _TESTS: Mapping[str, Callable[[str, str], bool]] = {  # of a condition and a value of a document; others are equal
     "title": lambda asked, title: _plain(asked) == _plain(title),
     "author": lambda asked, author: f" {_plain(asked)} " in f" {_plain(author)} ",

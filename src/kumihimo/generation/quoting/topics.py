@@ -99,5 +99,5 @@ def _read_sentences(chunk: Span, phrase: TopicPhrase) -> Iterator[Span]:
 
 def _reads_well(text: str) -> bool:
     low, high = _SENTENCE_CHARS
-    ends = ends_sentence(text) and not re.search(r"[?？؟]\W*$", text) and not _NO_PROSE.search(text)
+    ends = ends_sentence(text) and not re.search(r"(?<!\W)[^\w?？؟]*+[?？؟]\W*+$", text) and not _NO_PROSE.search(text)
     return low <= len(text) <= high and ends and not text[:1].islower() and not _TURN.match(text) and "\n\n" not in text

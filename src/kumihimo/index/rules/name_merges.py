@@ -36,7 +36,7 @@ _ARTICLE = re.compile(  # not in `to Behind the Tech`, which may be a name
 )
 _IN_PLACE, _OF_PLACE = re.compile(r"\b(?:[Ii]n|[Nn]ear|around|,) $"), re.compile(", [A-Z]")
 _NUMBERED = re.compile(r" (?:[IVX]+\b|of [A-Z])")  # `Henry II`, `Henry of Blois`
-_NOUN_BEFORE = re.compile(r"([a-z-]+),? $")
+_NOUN_BEFORE = re.compile(r"(?<![a-z-])([a-z-]+),? $")
 _PERSON_AFTER = re.compile(r", (?:who|aged|\d\d)\b| who\b| ?\( ?born\b")
 _ROLE_AFTER = re.compile(r"(?: ?\([^()]*\))?(?: is| was) (?:an?|the)((?: [\w'’-]+){1,7})")
 _SPEECH_BEFORE, _SPEECH_AFTER = re.compile(rf"\b(?:{_SAYS}) $"), re.compile(rf"(?:,? who)? (?:{_SAYS})\b")

@@ -18,7 +18,7 @@ TypedName = tuple[str, str]  # name, type
 MAX_FOLLOWING_NAMES = 4  # later names of the sentence that a name is paired with
 
 _UNEVEN_SPACE = re.compile(r"[\t-\r\xa0\xad\u200b\ufeff]|  ")
-_PARENTHESIS = re.compile(r"\s*[(（][^()（）]*[)）]")
+_PARENTHESIS = re.compile(r"(?:(?<!\s)\s+)?[(（][^()（）]*[)）]")
 _ROW_LABEL = re.compile(r"(^|; )[^:;\n]{1,40}: ")  # in a row: `Year: 2024; Month: May`
 _FILE_NAME = re.compile(r"[_/\\|<>{}\[\]]|\.\w{2,5}$|\d{5}")
 

@@ -22,7 +22,7 @@ _BRACKETED = re.compile(
 )
 _WORKS = (2, 4)  # groups of the pattern above for titles of works
 _SPEECH = re.compile(
-    "[\u3041-\u3096、]{1,4}$|.*(?:です|ます|ました|ません|ない|たい|[だよねかろぞ]|.*、.*(?:から|[ぁ-ん]て))$"
+    "[\u3041-\u3096、]{1,4}$|.*(?:です|ます|ました|ません|ない|たい|[だよねかろぞ])$|[^、\n]*、.*(?:から|[ぁ-ん]て)$"
 )
 _HIRAGANA = re.compile("[\u3041-\u309fー]+")
 _DIGITS = "0-9０-９一二三四五六七八九十百千万億兆〇零数"

@@ -21,7 +21,7 @@ _WORD_OF_SCRIPT = re.compile("[\u30a1-\u30fa\u30fc]{2,}|[々\u3400-\u9fff]{2,}")
 _IDEOGRAPH, _HIRAGANA = re.compile("[々\u3400-\u9fff]"), re.compile("[\u3041-\u309fー]+")
 _NUMERAL = re.compile("[一二三四五六七八九十百千]")
 _JOINED = re.compile("[・·‧•]")
-_NAMED_FORM = re.compile("[\u30a1-\u30fa\u30fc]{3,}(?:[語人教族派家号島]|主義|事件|戦争)")
+_NAMED_FORM = re.compile(r"(?<![\u30a1-\u30fa\u30fc])[\u30a1-\u30fa\u30fc]{3,}+(?:[語人教族派家号島]|主義|事件|戦争)")
 _LATIN = re.compile("[A-Za-zＡ-Ｚａ-ｚ]+")
 _NAMED_KIND = re.compile("[\u30a1-\u30fa\u30fc]{2,}(?:語|人|教|主義)")  # for the dictionary a common noun
 _ERA = "明治|大正|昭和|平成|令和|戦前|戦後"
@@ -41,7 +41,7 @@ _JAPANESE_NAME = re.compile(
 # p person, f foreign name, c other proper noun, C the same of one character, l a character of foreign names, n other
 # noun; K, k, j as above
 _CHINESE_NAME = re.compile(
-    "(?:[flpC]{1,3}|n|c)(?:j(?:[flpC]{1,3}|n|c))+(?:n?K|k)*|(?:[flC]*f[flC]*|[lC]{2,4}(?=[kK])|c)(?:n{0,2}K|k)*|pK*|n{2}K"
+    "(?:[flpC]{1,3}|n|c)(?:j(?:[flpC]{1,3}|n|c))+(?:n?K|k)*|(?:[lC]{0,30}f[flC]*|[lC]{2,4}(?=[kK])|c)(?:n{0,2}K|k)*|pK*|n{2}K"
 )
 _CHINESE_NUMBER = re.compile("第?[〇零一二三四五六七八九十百千万亿]+(?:世纪|年|月|日|代|届|次|个|$)")
 _CHINESE_CORES = {"nr": "p", "nrfg": "p", "nrt": "f", "ns": "c", "nt": "c", "nz": "c"}

@@ -14,8 +14,8 @@ _INLINE = re.compile(
     r"|!?\[(?P<link>[^\[\]\n]{1,300})\]\((?:[^()\s]|\([^()\s]{0,200}\)){0,500}\)",
     re.S,
 )
-_HEADING = re.compile(r"(#{1,6})\s+(.*)")
-_ITEM = re.compile(r"(\s*)([-*•]|\d{1,9}[.)])\s+(.*)")
+_HEADING = re.compile(r"(#{1,6})\s++(.*)")
+_ITEM = re.compile(r"(\s*)([-*•]|\d{1,9}[.)])\s++(.*)")
 _ROW = re.compile(r"\s*\|(.*)\|\s*")
 _RULER = re.compile(r"[\s|:]*+-[\s|:-]*")
 _CELL_END = re.compile(r"(?<!\\)\|")
