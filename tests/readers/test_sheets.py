@@ -136,6 +136,12 @@ def test_a_sheet_of_an_old_workbook_has_no_more_cells_than_the_format() -> None:
         list(read_workbook(compound({**streams, "Workbook": large}), "a.xls"))
 
 
+def test_an_old_workbook_with_a_damaged_directory_is_not_read() -> None:
+    damaged = SHARES.replace("Workbook".encode("utf-16-le"), "Workbuch".encode("utf-16-le"))
+    with pytest.raises(SourceError, match="its directory is damaged"):
+        list(read_workbook(damaged, "a.xls"))
+
+
 def test_numbers_of_old_workbooks_show_their_unit() -> None:
     data = (Path(__file__).parent / "old_office" / "shares.xls").read_bytes()
     assert read(data, "shares.xls").text == (

@@ -112,7 +112,7 @@ def _parse_answer(row: FileRow, question: str, where: str) -> SystemAnswer:
     contexts = (_parse_source(n, passage, id) for n, (passage, id) in enumerate(zip(passages, ids, strict=True), 1))
     metrics: Any = row.get("metrics") if isinstance(row.get("metrics"), dict) else {}
     numbers = {key: value for key, value in metrics.items() if isinstance(value, int | float) and isfinite(value)}
-    usage = {ours: numbers[key] for key, ours in METRICS.items() if key in numbers}
+    usage: dict[str, Any] = {ours: numbers[key] for key, ours in METRICS.items() if key in numbers}
     return SystemAnswer(
         str(row.get("system") or ""),
         question,

@@ -16,7 +16,7 @@ from zipfile import ZipFile
 from kumihimo.core.errors import SourceError
 from kumihimo.readers import tables
 from kumihimo.readers.archive import OLE_MAGIC, open_archive, read_core_properties, read_part, read_xml
-from kumihimo.readers.ole import open_ole
+from kumihimo.readers.ole import OleFile, open_ole
 from kumihimo.readers.page import Page, Row, add_unread, join_with_places
 from kumihimo.readers.titles import first_page_title
 
@@ -40,9 +40,9 @@ def read_workbook(data: bytes, name: str, shown: Shown | None = None) -> Iterato
 
     # The properties of .xls files cannot be read.
     title, metadata = _read_properties(data, name) if data.startswith(b"PK") else ("", {})
-    if data.startswith(OLE_MAGIC):
-        _check_xls_size(data, name)
     try:
+        if data.startswith(OLE_MAGIC):
+            _check_xls(open_ole(data, name), name)
         book = CalamineWorkbook.from_filelike(io.BytesIO(data))
         visible = [sheet.name for sheet in book.sheets_metadata if sheet.visible == SheetVisibleEnum.Visible]
     except CalamineError as error:
@@ -306,9 +306,13 @@ def read_xls_formats(data: bytes, name: str) -> Shown:
     return {sheet: dict(_find_xls_cells(book, start, shown)) for start, sheet in sheets} if shown else {}
 
 
-def _check_xls_size(data: bytes, name: str) -> None:
-    """Raise SourceError if a sheet claims more cells than one can have."""
-    book = open_ole(data, name).read_stream("Workbook")
+def _check_xls(file: OleFile, name: str) -> None:
+    """Raise an error if a damaged file would take memory without end."""
+    from python_calamine import CalamineError
+
+    if not {("Workbook",), ("Book",)} & {*file.streams}:
+        raise CalamineError("its directory is damaged")
+    book = file.read_stream("Workbook")
     for start in [struct.unpack_from("<I", record)[0] for kind, record in _records(book, 0) if kind == SHEET]:
         rows = columns = 0
         for kind, record in _records(book, start):
