@@ -12,7 +12,7 @@ from functools import cache
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from re import _constants as op, _parser as parser  # type: ignore[attr-defined]
+from re import _constants as op, _parser as parser
 from time import thread_time
 from typing import Any, NamedTuple
 
@@ -104,7 +104,7 @@ def seconds(pattern: re.Pattern[Any], mode: str, text: tuple[str, str, str], siz
 
 def growth(expression: Key, modes: Iterable[str]) -> str:
     """Return the text that takes the expression more time than its length explains, or nothing."""
-    pattern = re.compile(*expression)
+    pattern: re.Pattern[Any] = re.compile(*expression)  # type: ignore[type-var]
     for mode in modes:
         for text in islice(long_texts(expression), 150):
             if (small := seconds(pattern, mode, text, 2000)) > 0.0004:
@@ -126,7 +126,7 @@ class Call(NamedTuple):
 
     @property
     def digest(self) -> str:
-        return sha256(repr(self).encode()).hexdigest()[:12]
+        return sha256(repr((*self[:4], sorted(self.modes))).encode()).hexdigest()[:12]
 
     def expression(self) -> Key | None:
         """Return pattern and flags; None if a function builds them."""
@@ -140,7 +140,9 @@ class Call(NamedTuple):
 
 def find_modes(file: str, name: str) -> Iterator[str]:
     """Yield how the expression of a name is matched."""
-    for text in [FILES[file]] if name.startswith("_") else filter(lambda text: name in text, FILES.values()):
+    stem = Path(file).stem
+    others = [text for text in FILES.values() if name in text and re.search(rf"\b{stem}(?: import|\.{name})\b", text)]
+    for text in [FILES[file], *([] if name.startswith("_") else others)]:
         for use in re.finditer(rf"\b{name}\b(?! =)(?:\.(\w+)\(([^()\n]*,)?)?", text):
             yield use[1] if use[1] in ANCHORED and not use[2] else "finditer"
 
