@@ -154,3 +154,20 @@ def test_a_blog_keeps_its_article_and_loses_its_menu() -> None:
 @pytest.mark.parametrize("part", ["<a", "<a ", "<aaaaaaaaaaaaaaaa", "<", "</", "<a b='"])
 def test_tags_that_never_end_are_scanned_once(part: str) -> None:
     assert len(bound_markup(part * 100_000)) == len(part) * 100_000
+
+
+HUGE_TABLES = {  # trafilatura makes a hundred thousand cells of each, or takes quadratic time for those of a row
+    "a long row": "<tr>" + "<td>a" * 15_000,
+    "spans": "<tr>" + "<td title='>' rowspan=&#57;9 colspan = '99999'>a" * 11,
+    "narrow rows below a wide one": "<tr>" + "<td>a" * 100 + "<tr><td>a" * 999,
+}
+
+
+@pytest.mark.parametrize("rows", HUGE_TABLES.values(), ids=HUGE_TABLES)
+def test_the_article_of_a_page_with_a_huge_table_is_not_located(rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    located: list[str] = []
+    monkeypatch.setattr("trafilatura.extract", lambda source, **_: located.append(source))
+    assert "| a" in read(f"<table>{rows}</table>").text
+    assert located == []
+    assert "| a" in read("<table><tr><td colspan=3>a<td>a</table>").text
+    assert len(located) == 1

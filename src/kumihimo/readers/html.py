@@ -20,7 +20,10 @@ Node = Any  # a node of selectolax, which is imported at the first use
 CHARSET = re.compile(rb"""<(?:meta\b[^>]*?\bcharset|\?xml\b[^>]*?\bencoding)\s*=\s*["']?\s*([\w.:-]+)""", re.I)
 MAX_CHARS = 32 << 20  # the parsed tree takes thirty times as much memory
 HEAD_BYTES = 4096  # an encoding is declared within these
-MAX_ARTICLE_CHARS = 4 << 20  # trafilatura takes seconds for each million characters
+# trafilatura takes seconds for each million characters, and more for tables: it makes up to 100 cells of a span, makes
+# all rows as wide as the widest, up to 100, and counts the cells of a row for each of them.
+MAX_ARTICLE_CHARS, MAX_ARTICLE_CELLS, MAX_SPAN = 4 << 20, 100_000, 100
+ROW_CELL_SPAN = re.compile(r"<(tr)\b|<t[dh]\b|(?:col|row)span\s*+=\s*+[\"']?([^\s\"'>]{1,3})", re.I)
 
 # Parsers take quadratic time for nested elements, and for the attributes of one element.
 TAG = re.compile(r"<(/?)([a-zA-Z][^\s/<>]*+)([^<>]*+)>")
@@ -239,7 +242,7 @@ def _is_link_line(line: layout.LayoutLine) -> bool:
 
 
 def _extract_article(source: str) -> str:
-    if len(source) > MAX_ARTICLE_CHARS:
+    if len(source) > MAX_ARTICLE_CHARS or _count_cells(source) > MAX_ARTICLE_CELLS:
         return ""
     try:
         from trafilatura import extract
@@ -247,6 +250,17 @@ def _extract_article(source: str) -> str:
         return extract(source, favor_recall=True) or ""
     except Exception:  # noqa: BLE001 (without it, and on failure, the page stays as it is)
         return ""
+
+
+def _count_cells(source: str) -> int:
+    """Return how many cells trafilatura makes; long rows count for more."""
+    rows, width, widest, cells, size = 1, 0, 0, 0, 0  # size: of the last cell
+    for row, span in ROW_CELL_SPAN.findall(source):
+        factor = max(int(span), 1) if len(span) < 3 and span.isdecimal() else MAX_SPAN
+        more = 0 if row else size * (factor - 1) if span else 1
+        rows, width, size = (rows + 1, 0, 0) if row else (rows, width + more, size + more if span else 1)
+        cells, widest = cells + more * (1 + width // 1000), max(widest, min(width, MAX_SPAN))
+    return cells + rows * widest
 
 
 def _keep_alnum(text: str) -> str:
