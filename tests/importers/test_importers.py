@@ -121,6 +121,14 @@ def test_claims_have_dates_and_quotes(tmp_path: Path) -> None:
     assert claim.quote == "Bo Lind repairs the clock."
 
 
+def test_a_level_is_at_most_the_number_of_communities(tmp_path: Path) -> None:
+    tables = graphrag_tables()
+    for row in tables["communities"]:
+        row["level"] *= 10**9
+    rows = communities(convert("graphrag", write_graphrag(tmp_path, tables)))
+    assert sorted(row.level for row in rows) == [0, *[len(COMMUNITIES)] * 2]
+
+
 def test_older_versions_of_graphrag(tmp_path: Path) -> None:
     tables = graphrag_tables()
     nodes = [
