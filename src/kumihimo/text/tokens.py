@@ -305,5 +305,5 @@ def _last_word_end(text: str, least: int, end: int) -> int:
     """Return the end of the last whole word before `end`."""
     if end == len(text) or text[end : end + 1].isspace():
         return end
-    cut = re.compile(r".*\S(?=\s)", re.S).match(text, least - 1, end + 1)
-    return cut.end() if cut else end
+    parts = text[least - 1 : end + 1].rsplit(None, 1)  # the second is the word that `end` cuts
+    return least - 1 + len(parts[0]) if len(parts) > 1 else end

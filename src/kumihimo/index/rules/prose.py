@@ -4,7 +4,7 @@ import re
 
 _BLANK = "\ufffc"  # ends a name, unlike a space
 # The first fence ends code that an earlier chunk begins: it names no language, and nothing follows it.
-_CODE_END = re.compile(r"\A(?:(?![ \t]*(?:`{3}|~{3}))[^\n]*\n)*[ \t]*(?:`{3,}|~{3,})[ \t]*(?=\n[ \t]*\n|\s*\Z)")
+_CODE_END = re.compile(r"\A(?:(?![ \t]*(?:`{3}|~{3}))[^\n]*\n)*[ \t]*(?:`{3,}|~{3,})[ \t]*+(?=\n[ \t]*\n|\s*\Z)")
 _NOT_PROSE = re.compile(  # each alternative begins with what is rare: fast
     r"^[ \t]*(?:(?P<fence>`{3,}|~{3,}).*?(?:^[ \t]*(?P=fence)|\Z)"
     r'|"[^"\n]{1,80}"[ \t]*:[^\n]*'  # a line of JSON
