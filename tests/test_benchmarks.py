@@ -22,7 +22,8 @@ from kumihimo.core.errors import SettingsError
 
 HELPERS = {"__init__", "__main__", "instant", "meter", "options", "question_sets", "tiny_data"}
 HELPERS |= {"server_clients", "server_flood", "server_process"}
-HELPERS |= {"corpus_statistics", "made_up", "postgres_process", "same_answers", "stored"}
+HELPERS |= {"corpus_statistics", "habits", "made_up", "postgres_process", "same_answers", "stored"}
+HELPERS |= {"weight_fitting"}  # takes questions of yours
 FOLDER = Path(meter.__file__).parent
 
 
