@@ -19,13 +19,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 
-from kumihimo.app.processes.question_room import needs_no_model
-
 from benchmarks.meter import check_at_most
 from benchmarks.options import bench_parser, read_options, run_benchmark
 from benchmarks.question_sets import draw_questions
 from kumihimo import AsyncKumihimo, Kumihimo
 from kumihimo.app.ask.query import Query
+from kumihimo.app.processes.question_pool import needs_no_model
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 AT_ONCE, WORKERS = 8, 2

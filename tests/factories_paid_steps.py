@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from tests.fake_server import FakeServer
 from tests.toy_steps import gists, meant, themes, told
 
 
-def install(monkeypatch: pytest.MonkeyPatch, **functions: Sequence[Any]) -> None:
+def install(monkeypatch: pytest.MonkeyPatch, **functions: Any) -> None:
     """Install functions as a plug-in does: methods, steps, readers."""
     catalogue = extend_catalogue(catalogue_module.installed_catalogue(), **functions, origin="a test")
     monkeypatch.setattr(catalogue_module, "installed_catalogue", lambda: catalogue)

@@ -85,6 +85,7 @@ def test_any_value_of_any_setting_is_one_of_its_type_or_a_short_error() -> None:
     errors, unnamed = list[str](), list[str]()
     for scope, settings in SettingsRegistry(BUILT_IN).own.items():
         for name, setting in settings.items():
+            value: Any
             for value in (-1, 0, 1e19, float("nan"), "", " ", True, None, [], [None], {}, "a\nb", "[1,", "x" * 3000):
                 for door in ("--set", "Python"):
                     layer = DOORS[door](Path(), scope, name, value)

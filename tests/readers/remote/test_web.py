@@ -183,8 +183,9 @@ def test_a_response_that_never_ends_is_given_up(client: WebClient, start: bytes,
         with pytest.raises(Cancelled):
             replace(named, cancel=token).get(f"{server.url}/a")
         server.response = pieces(lambda: None)
+        limits = replace(named.limits, seconds=0.1)  # type: ignore[arg-type]
         with pytest.raises(SourceError, match=r"did not arrive in 0\.4 seconds \(reading\.seconds\)"):
-            replace(named, limits=replace(named.limits, seconds=0.1)).get(f"{server.url}/a")
+            replace(named, limits=limits).get(f"{server.url}/a")
 
 
 def test_a_host_in_trouble_is_not_asked_for_pages(site: WebSite, client: WebClient) -> None:
