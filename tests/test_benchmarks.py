@@ -47,7 +47,7 @@ def test_benchmark_runs_on_tiny_data(name: str, data: Path, capsys: pytest.Captu
 def test_the_simulation_builds_with_an_executor(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     simulation.main(["--quick", "--data", str(data), "--executor", "inline"])
     assert "| first build |" in capsys.readouterr().out
-    with pytest.raises(SettingsError, match="no executor 'nowhere'"):
+    with pytest.raises(SettingsError, match="'nowhere' is no address"):
         simulation.main(["--quick", "--data", str(data), "--executor", "nowhere"])
 
 

@@ -107,16 +107,19 @@ def parse_slots_reply(reply: Reply, count: int = 1) -> list[Slots]:
     >>> from kumihimo.llm.prompts import Reply
     >>> parse_slots_reply(Reply("[1]\nWho: Ada, Bo\nwhen: none\npredicate: met; left\n[2]"), 2)
     [[('who', 'Ada'), ('who', 'Bo'), ('predicate', 'met'), ('predicate', 'left')], []]
+    >>> parse_slots_reply(Reply("who: none\npredicate: none"))
+    [[]]
     """
     by_passage: dict[int, Slots] = {}
-    slots: Slots = by_passage.setdefault(1, []) if count == 1 else []
+    number = 1 if count == 1 else 0  # of the passage; 0: none
     for line in require_complete_text(reply).splitlines():
         if heading := _PASSAGE.fullmatch(line):
-            slots = by_passage.setdefault(int(heading[1]), [])
+            number = int(heading[1])
+            by_passage.setdefault(number, [])
         elif match := _SLOT.fullmatch(line):
             slot = match[1].lower()
-            slots += ((slot, text) for text in _slot_texts(slot, match[2]))
-    if count == 1 and not (by_passage[1] or "[1]" in reply.text):
+            by_passage.setdefault(number, []).extend((slot, text) for text in _slot_texts(slot, match[2]))
+    if count == 1 and 1 not in by_passage:
         raise MalformedReply("The reply has no lines such as `who: Ada`, and no [1] alone.")
     if missing := [f"[{n}]" for n in range(1, count + 1) if n not in by_passage]:
         raise MalformedReply(f"The reply lacks {', '.join(missing)}: each is a line above those of its passage.")
