@@ -12,6 +12,7 @@ import pytest
 
 from kumihimo import Kumihimo, connections
 from kumihimo.app.opened.results import Built
+from kumihimo.app.settings import trust
 from kumihimo.app.settings.trust import TrustRequired
 from kumihimo.app.upkeep.watch import watch_sources
 from kumihimo.core.errors import SettingsError, SourceError
@@ -122,6 +123,25 @@ def test_an_index_that_somebody_else_has_made_fetches_nothing(
     assert (ran.returncode, f"fetches pages from {site.url}\n" in ran.stdout) == (0, True)
     assert kumi.index().failed == ()
     assert len(site.asked()) == 2
+
+
+def test_a_folder_elsewhere_is_read_where_no_trust_can_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As in a container without a home: the build that names it reads it, a refresh asks."""
+
+    def refuse(**_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(trust, "mkstemp", refuse)
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "a.txt").write_text("The gate opens at nine.", "utf-8")
+    with Kumihimo(tmp_path / "of an index" / "index.kumi") as kumi:
+        assert index(kumi, str(notes)).new == 1
+        assert "or set KUMI_TRUST=1" in caplog.text
+        with pytest.raises(TrustRequired):
+            kumi.index()
 
 
 @pytest.mark.parametrize("way", ["named", "link"])

@@ -83,7 +83,8 @@ def mentions(
         from kumihimo.index.rules import ner  # imported here: only a build needs the rules
 
         rows = ner.find_mentions(chunk, names.get(chunk.id), resolver)
-        known = extraction_rules.find_known_entities(extraction.known_entities, chunk.text)
+        if not (known := extraction_rules.find_known_entities(extraction.known_entities, chunk.text)):
+            return rows
         found = list(build_mentions([entity.record for entity in known], entity_ids([], resolver)))
         types = {row.entity: row.type for row in found if row.type}
         return [*found, *(replace(row, type=types.get(row.entity, row.type)) for row in rows)]

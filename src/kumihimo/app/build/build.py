@@ -1,7 +1,7 @@
 """one write transaction -> Build: update tables and views, or estimate the cost."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import cast
 from kumihimo.app.build.progress import add_shares, stop_when_cancelled
 from kumihimo.app.opened.catalogue import row_counts, steps_without_llm
 from kumihimo.app.opened.results import Built
-from kumihimo.app.settings.trust import file_grants, require_trust
+from kumihimo.app.settings.trust import TrustGrant, file_grants, require_trust
 from kumihimo.core import context, digests
 from kumihimo.core.code_fingerprint import code_fingerprint
 from kumihimo.core.engine import CodeFingerprint, build_tables, watch_tables
@@ -66,6 +66,7 @@ class Build:
     reread: bool = False
     from_scratch: frozenset[str] = frozenset()
     rebuild: bool = False
+    named: Sequence[TrustGrant] = ()  # what the paths of this build need: its user has just named them
 
     def run(self, *, code: CodeFingerprint | None = None, fingerprint: str = "", with_views: bool = True) -> Built:
         """Update all tables and views.
@@ -123,7 +124,7 @@ class Build:
             ledger,
             self.sources.values(),
             self.source_names,
-            require_trust=lambda paths: require_trust(self.folder, file_grants(self.folder, paths), os.environ),
+            require_trust=self._require_trust,
             readers=self.catalogue.readers,
             code=code,
             limits=ReadingLimits(**cast(dict[str, int], self.settings["reading"])),
@@ -131,6 +132,11 @@ class Build:
             progress=progress,
             executor=self.executor,
         )
+
+    def _require_trust(self, paths: Iterable[Path]) -> None:
+        """Raise TrustRequired for paths that the user never named."""
+        grants = [grant for grant in file_grants(self.folder, paths) if grant not in self.named]
+        require_trust(self.folder, grants, os.environ)
 
     def _progress_of_whole(self, views: Sequence[SearchIndex]) -> Progress | None:
         """Return the receiver of progress, with the shares of the whole build."""

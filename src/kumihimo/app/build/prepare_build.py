@@ -15,7 +15,7 @@ from kumihimo.app.opened.open_index import OpenIndex
 from kumihimo.app.settings import settings_registry, trust
 from kumihimo.core.cancel import CancelToken, locked
 from kumihimo.core.engine import fingerprints
-from kumihimo.core.errors import IndexBusy, IndexUnavailable, SourceError
+from kumihimo.core.errors import IndexBusy, IndexUnavailable, SettingsError, SourceError
 from kumihimo.core.executors import BuildExecutor, inline
 from kumihimo.core.task import Progress
 from kumihimo.index.sources import add_source_paths, load_sources, resolve_source_path, save_sources
@@ -65,7 +65,11 @@ def prepare_build(
     """
 
     sources = load_sources(db, index.base)
-    trust.add_trust(index.folder, trust.file_grants(index.folder, paths), os.environ)
+    named = trust.file_grants(index.folder, paths)
+    try:
+        trust.add_trust(index.folder, named, os.environ)
+    except SettingsError as error:  # this build reads what was named just now; a later refresh asks
+        log.warning("%s", error)
     source_names = add_source_paths(sources, paths, index.folder.resolve()) or set(sources)
     if not sources and not may_be_empty:
         raise SourceError(_NO_SOURCES)
@@ -93,6 +97,7 @@ def prepare_build(
         pool=thread_pool(index.models.workers),
         progress=progress,
         reread=reread,
+        named=named,
     )
 
 
