@@ -55,9 +55,8 @@ def _is_shown(name: str, sentences: Sequence[str], small: Collection[str], cases
     one is no name. cases: how often the sentences have each word with a capital, or in small letters.
     """
     words = name.split()
-    is_acronym = not ner_words.WORDS["common_acronyms"].isdisjoint((name.lower(), name.lower().removesuffix("s")))
     if (
-        is_acronym
+        name.lower() in _COMMON_ACRONYMS
         or _UNIT.fullmatch(name)
         or any(word.islower() and word not in ner_words.WORDS["lowercase_words"] for word in words)
     ):
