@@ -204,6 +204,41 @@ def test_a_broken_method_breaks_a_law(method: Any, complaint: str, tmp_path: Pat
         check_laws(tmp_path, ["Which ferry?"], methods=[method])
 
 
+SCRIPT = """
+from kumihimo.ext import Chunk, Context, Evidence, Table
+from kumihimo.testing import check_laws
+
+def first(question: str, chunks: Table[Chunk]) -> Context:
+    row = min(chunks, key=lambda chunk: chunk.id)
+    return Context((Evidence("chunks", row, 1.0),))
+
+def inner() -> None:
+    def hidden(question: str, chunks: Table[Chunk]) -> Context:
+        return Context(())
+    check_laws("notes", ["Which ferry?"], methods=[hidden])
+
+print("checking")
+check_laws("notes", ["Which ferry?"], methods=[first])
+print("checked")
+try:
+    inner()
+except Exception as problem:
+    print(problem)
+"""
+
+
+def test_a_script_checks_its_own_functions(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    for number in range(2):
+        (tmp_path / "notes" / f"{number}.txt").write_text(f"Note {number} tells of the ferry.", encoding="utf-8")
+    (tmp_path / "script.py").write_text(SCRIPT, encoding="utf-8")
+    process = subprocess.run(
+        [sys.executable, "script.py"], cwd=tmp_path, env=variables(), capture_output=True, text=True, check=False
+    )
+    problem = "another process has to load inner.<locals>.hidden: write it at the top level of a file\n"
+    assert process.stdout == f"checking\nchecked\n{problem}", process.stdout + process.stderr
+
+
 # -- the public names
 
 LISTED: dict[type, tuple[str, ...]] = {  # as docs/api.md lists their members; the rest is for the package

@@ -233,10 +233,10 @@ def test_lines_of_a_long_file_are_counted_once(tmp_path: Path) -> None:
 
 def test_what_was_read_in_part_is_told(tmp_path: Path) -> None:
     notes = fill(tmp_path / "notes", {"a.md": "---\ntitle: [unclosed\n---\nThe lamp.", "b.txt": "The ferry."})
-    (notes / "c.eml").write_bytes(factories_office.letter(photo_heic=b"x"))
+    (notes / "c.eml").write_bytes(factories_office.letter(photo_heic=b"x", a_jpg=b"x", b_jpg=b"y"))
     messages = (
         "notes/a.md: its front matter, which is neither YAML nor TOML",
-        "notes/c.eml: notes/c.eml#photo.heic: unsupported file type",
+        "notes/c.eml: notes/c.eml#photo.heic: unsupported file type; 2 × .jpg: unsupported file type",
     )
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
         assert kumi.index(notes).partial == messages

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -26,6 +27,7 @@ INHERITED = ("from", "date")  # what an attachment has from its letter, unless i
 TEXT_TYPES = ("text/", "message/", "application/x-subrip", "application/xhtml", "application/xml")
 MAX_ATTACHMENT_DEPTH = 5  # letters inside letters
 _BASE_BYTES, _FULL_BYTES = 10_000, 200_000  # a file may take its share of the time: of 5 kB 23 seconds of 300
+_UNSUPPORTED = ": unsupported file type"
 MAX_DOCUMENT_CHARS = 2_000_000  # a longer text becomes several documents: one makes at most 99,999 chunks
 
 
@@ -196,7 +198,7 @@ def _build_documents(origin: _Origin, data: bytes, suffix: str, readers: Mapping
                     depth = MAX_ATTACHMENT_DEPTH
                     raise SourceError(f"{inner_origin}: more than {depth} levels deep; save it as a file of its own")
                 if not has_reader(PurePosixPath(name), readers):
-                    raise SourceError(f"{inner_origin}: unsupported file type")
+                    raise SourceError(f"{inner_origin}{_UNSUPPORTED}")
                 for document in _build_documents(inner_origin, content, PurePosixPath(name).suffix, readers):
                     fields = document.fields if "date" in document.fields else {**document.fields, **sent}
                     attached.append(replace(document, metadata={**letter, **document.metadata}, fields=fields))
@@ -259,8 +261,18 @@ def _open_without_waiting(path: str, flags: int) -> int:
 
 def describe_unread(document: Document) -> str:
     """Describe the unread parts of a document; empty if there are none."""
-    reasons = document.metadata.get(NOT_READ, [])
-    return "; ".join(map(str, reasons)) if isinstance(reasons, list) else ""
+    return "; ".join(list_unread(document.metadata.get(NOT_READ, [])))
+
+
+def list_unread(reasons: object, hidden: tuple[str, ...] = ()) -> list[str]:
+    """Return why parts were not read; attachments of one unsupported type become one line.
+
+    hidden: beginnings of the reasons to leave out.
+    """
+    shown = [each for each in map(str, reasons if isinstance(reasons, list) else ()) if not each.startswith(hidden)]
+    suffixes = [PurePosixPath(each.removesuffix(_UNSUPPORTED)).suffix for each in shown if each.endswith(_UNSUPPORTED)]
+    many = {f"{suffix}{_UNSUPPORTED}": f"{n} × {suffix}{_UNSUPPORTED}" for suffix, n in Counter(suffixes).items() if n > 1}
+    return list(dict.fromkeys(next((many[end] for end in many if each.endswith(end)), each) for each in shown))
 
 
 def _to_document(page: Page, origin: _Origin, media_type: str) -> Document:

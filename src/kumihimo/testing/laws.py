@@ -2,24 +2,29 @@
 
 import json
 import os
+import runpy
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import ModuleType
 from typing import Any
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.facade import Kumihimo
 from kumihimo.core.context import Evidence
+from kumihimo.core.errors import KumiError
 from kumihimo.core.settings import SettingValues
 
 Function = Callable[..., Any]
 Contents = dict[str, Any]  # table or question -> its rows, as JSON values
 _UNSTABLE = "communities"  # keeps its earlier groups, so it may differ from a fresh build
+_RELOADED = "__reloaded_main__"  # the name of a script that the other process loads, so that it does not check again
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +56,15 @@ def check_laws(
     """Raise AssertionError where a function breaks a law of the index.
 
     documents: a folder with at least two files. methods: functions, or names of methods that are built in or installed
-    as plug-ins. steps, readers: functions that the methods need. settings: such as `{"longest": {"k": 2}}`.
+    as plug-ins. steps, readers: functions that the methods need. settings: such as `{"longest": {"k": 2}}`. The functions
+    stand in a file, since another process loads them.
 
     The laws: every piece of evidence leads to a span of a document whose text it is. The same question gives the same
     evidence, also in another process. Building again changes nothing. An index from which a document was removed equals
     a fresh index without it, and adding it again restores the tables. A filter lets only its documents speak.
     """
+    if _RELOADED in sys.modules:
+        return
     plugin = _Plugin(
         tuple(_address(function) for function in methods if not isinstance(function, str)),
         tuple(map(_address, steps)),
@@ -143,8 +151,9 @@ def _contents(kumi: Kumihimo, plugin: _Plugin) -> Contents:
 def _fresh_contents(folder: Path, plugin: _Plugin) -> Contents:
     """Return the contents of a new index, built by another process."""
     environment = {**os.environ, "PYTHONHASHSEED": "4242", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    script = getattr(sys.modules["__main__"], "__file__", None) if "__main__:" in json.dumps(asdict(plugin)) else None
     process = subprocess.run(
-        [sys.executable, "-c", "from kumihimo.testing.laws import main; main()", str(folder)],
+        [sys.executable, "-c", "from kumihimo.testing.laws import main; main()", str(folder), *filter(None, [script])],
         input=json.dumps(asdict(plugin)),
         env=environment,
         capture_output=True,
@@ -162,6 +171,9 @@ def _compare(actual: Contents, expected: Contents, complaint: str) -> None:
 
 
 def _address(function: Function) -> str:
+    module = sys.modules[function.__module__]
+    if module.__name__ == "__main__" and not hasattr(module, "__file__") or "<" in function.__qualname__:
+        raise KumiError(f"another process has to load {function.__qualname__}: write it at the top level of a file")
     return f"{function.__module__}:{function.__qualname__}"
 
 
@@ -173,8 +185,13 @@ def _load(address: str) -> Function:
 
 def main() -> None:
     """Build an index of the folder in the arguments; print its contents."""
+    folder, *script = sys.argv[1:]
+    if script:
+        sys.modules["__main__"] = sys.modules[_RELOADED] = ModuleType(_RELOADED)
+        with redirect_stdout(sys.stderr):
+            vars(sys.modules["__main__"]).update(runpy.run_path(script[0], run_name=_RELOADED))
     arguments: Any = {n: tuple(v) if isinstance(v, list) else v for n, v in json.load(sys.stdin).items()}
     plugin = _Plugin(**arguments)
-    with TemporaryDirectory() as folder, plugin.open(Path(folder, ".kumi")) as kumi:
-        kumi.index(sys.argv[1], methods=plugin.built)
+    with TemporaryDirectory() as home, plugin.open(Path(home, ".kumi")) as kumi:
+        kumi.index(folder, methods=plugin.built)
         print(json.dumps(_contents(kumi, plugin)))

@@ -10,6 +10,7 @@ from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.browse import ListPage
 from kumihimo.core import digests, records, spans, wiring
 from kumihimo.core.table import Table
+from kumihimo.readers.documents import list_unread
 from kumihimo.search.metadata_filter import replace_metadata
 from kumihimo.search.row_listing import Listing
 
@@ -76,8 +77,7 @@ def unread_parts(snapshot: Snapshot, uri: str, reasons: object) -> list[str]:
 
     Rights leave out the attachments of a letter and the files of an archive: no expression matches what was not read.
     """
-    parts = (f"{uri}#", f"{uri}/") if snapshot.rights else ()
-    return [reason for reason in map(str, reasons if isinstance(reasons, list) else ()) if not reason.startswith(parts)]
+    return list_unread(reasons, (f"{uri}#", f"{uri}/") if snapshot.rights else ())
 
 
 def partial_documents(snapshot: Snapshot) -> dict[str, list[str]]:
