@@ -150,7 +150,12 @@ def test_it_keeps_the_laws(installed: Environment) -> None:
 
 
 def test_two_lines_of_a_user_are_typed(tmp_path: Path) -> None:
-    code = 'from kumihimo import Kumihimo\n\nreveal_type(Kumihimo.open(".kumi").ask("Who?"))\n'
+    code = (
+        "from kumihimo import Kumihimo\nfrom kumihimo.ext import Chunk\n\n"
+        'reveal_type(Kumihimo.open(".kumi").ask("Who?"))\n'
+        'for item in Kumihimo.open(".kumi").retrieve("Who?"):\n'
+        "    if isinstance(item.record, Chunk):\n        print(item.record.start + item.record.tokens)\n"
+    )
     (tmp_path / "two.py").write_text(code, encoding="utf-8")
     cache = REPOSITORY / ".mypy_cache"  # that of `make checks`, which takes most of the time
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(cache), "two.py"]

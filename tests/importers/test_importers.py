@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from kumihimo.core.errors import SourceError
+from kumihimo.core.spans import IMPORT_SUFFIX
 from kumihimo.importers import read_store
 from kumihimo.importers.convert import Converted, convert_store
 from kumihimo.readers.plain_text import read_text_units
-from kumihimo.text.text_units import SUFFIX, TextUnits, dump_text_units
+from kumihimo.text.text_units import TextUnits, dump_text_units
 from tests.importers.factories_stores import (
     COMMUNITIES,
     ENTITIES,
@@ -85,7 +86,7 @@ def test_each_row_stands_at_its_text_units(kind: str, tmp_path: Path) -> None:
 def test_names_are_written_as_in_the_texts(tmp_path: Path) -> None:
     converted = convert("graphrag", write_graphrag(tmp_path))
     assert {name for content in converted.files.values() for at in names_at(content) for name in at} == NAMES
-    assert list(converted.files) == [f"{name}{SUFFIX}" for name in TEXTS]
+    assert list(converted.files) == [f"{name}{IMPORT_SUFFIX}" for name in TEXTS]
     assert [content.title for content in converted.files.values()] == ["harbour", "letter"]
 
 
@@ -168,7 +169,7 @@ def test_units_without_documents_are_joined(tmp_path: Path) -> None:
         row["text"] = row["text"].replace("title: harbour.txt", f"title: {row['document_id']}")
     converted = convert("graphrag", write_graphrag(tmp_path, tables))
     assert {content.text for content in converted.files.values()} == set(TEXTS.values())
-    assert list(converted.files) == [f"{name}{SUFFIX}" for name in TEXTS]
+    assert list(converted.files) == [f"{name}{IMPORT_SUFFIX}" for name in TEXTS]
 
 
 def test_what_is_lost_is_counted(tmp_path: Path) -> None:

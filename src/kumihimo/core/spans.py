@@ -7,6 +7,8 @@ from typing import Any
 
 from kumihimo.core.digests import hash_parts
 
+IMPORT_SUFFIX = ".textunits"  # of a document of another system, after the name that it has there
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -33,7 +35,8 @@ class Span:
     @property
     def location(self) -> str:
         """Return the file, and the page, slide, sheet or line."""
-        return f"{self.uri}, {self.place}" if self.place else self.uri
+        file = self.uri.removesuffix(IMPORT_SUFFIX)
+        return f"{file}, {self.place}" if self.place else file
 
     def to_place(self) -> dict[str, Any]:
         """Return where the span is, as JSON has it."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kumihimo.core.digests import hash_parts
+from kumihimo.core.spans import IMPORT_SUFFIX
 from kumihimo.importers import store as foreign
 from kumihimo.importers.locate import LocatedDocument, find_title, locate_units
 from kumihimo.readers.page import unique_name
@@ -250,4 +251,4 @@ def _file_name(title: str, used: dict[str, int]) -> str:
     """
     name = file_names.file_name(title)
     folded = name.casefold()
-    return f"{name}{unique_name(folded, used).removeprefix(folded)}{text_units.SUFFIX}"
+    return f"{name}{unique_name(folded, used).removeprefix(folded)}{IMPORT_SUFFIX}"

@@ -265,13 +265,15 @@ def describe_unread(document: Document) -> str:
 
 
 def list_unread(reasons: object, hidden: tuple[str, ...] = ()) -> list[str]:
-    """Return why parts were not read; attachments of one unsupported type become one line.
+    """Return why parts of a document were not read.
 
-    hidden: beginnings of the reasons to leave out.
+    Several attachments of one unsupported type are one line. hidden: beginnings of the reasons to leave out.
     """
     shown = [each for each in map(str, reasons if isinstance(reasons, list) else ()) if not each.startswith(hidden)]
     suffixes = [PurePosixPath(each.removesuffix(_UNSUPPORTED)).suffix for each in shown if each.endswith(_UNSUPPORTED)]
-    many = {f"{suffix}{_UNSUPPORTED}": f"{n} × {suffix}{_UNSUPPORTED}" for suffix, n in Counter(suffixes).items() if n > 1}
+    many = {
+        f"{suffix}{_UNSUPPORTED}": f"{n} × {suffix}{_UNSUPPORTED}" for suffix, n in Counter(suffixes).items() if n > 1
+    }
     return list(dict.fromkeys(next((many[end] for end in many if each.endswith(end)), each) for each in shown))
 
 

@@ -56,8 +56,8 @@ def check_laws(
     """Raise AssertionError where a function breaks a law of the index.
 
     documents: a folder with at least two files. methods: functions, or names of methods that are built in or installed
-    as plug-ins. steps, readers: functions that the methods need. settings: such as `{"longest": {"k": 2}}`. The functions
-    stand in a file, since another process loads them.
+    as plug-ins. steps, readers: functions that the methods need; all functions stand in a file, for another process
+    loads them. settings: such as `{"longest": {"k": 2}}`.
 
     The laws: every piece of evidence leads to a span of a document whose text it is. The same question gives the same
     evidence, also in another process. Building again changes nothing. An index from which a document was removed equals
@@ -172,7 +172,7 @@ def _compare(actual: Contents, expected: Contents, complaint: str) -> None:
 
 def _address(function: Function) -> str:
     module = sys.modules[function.__module__]
-    if module.__name__ == "__main__" and not hasattr(module, "__file__") or "<" in function.__qualname__:
+    if (module.__name__ == "__main__" and not hasattr(module, "__file__")) or "<" in function.__qualname__:
         raise KumiError(f"another process has to load {function.__qualname__}: write it at the top level of a file")
     return f"{function.__module__}:{function.__qualname__}"
 

@@ -6,7 +6,6 @@ from functools import cache
 from typing import Any
 
 UNITS_FORMAT = "kumihimo text units 1"
-SUFFIX = ".textunits"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ from kumihimo.storage.database import Database
 from kumihimo.text.sentences import shorten_title
 
 _MAX_TITLE_CHARS = 70
-_PLAIN_TYPES = ("text/plain", "text/markdown")  # their text is that of the file, if nothing was taken out
+# Their text is that of the file, if nothing was taken out.
+_PLAIN_TYPES = ("text/plain", "text/markdown", "application/x-kumihimo-text-units")
 _MAX_KNOWN = 10_000  # documents whose lines are remembered
 _MAX_SPANS = 50  # source spans of one piece of evidence
 
