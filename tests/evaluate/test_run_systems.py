@@ -168,7 +168,7 @@ def test_a_capped_run_can_be_continued(folder: Path, server: FakeServer) -> None
 
 def test_checks_run_before_any_call(folder: Path, server: FakeServer) -> None:
     for words, message in {
-        ("--methods", "bm25,light"): "the index was not built for light",
+        ("--methods", "bm25,meta"): "the index was not built for meta",
         ("--methods", "bm25,naive:k=x"): "naive.k is a whole number",
         ("--methods", "bm25", "--again", "hyde"): "--again hyde: no system 'hyde'",
         ("--study", "elsewhere"): "`kumi eval questions` writes it",

@@ -154,9 +154,10 @@ class IndexFolder(Output):
         with self.open() as kumi, self.read(kumi, method) as snapshot:
             yield snapshot.narrowed(filter)
 
-    def read(self, kumi: Kumihimo, method: str) -> AbstractContextManager[Snapshot]:
-        """Prepare the method, and read the open index."""
-        self.prepare_method(kumi, method)
+    def read(self, kumi: Kumihimo, *methods: str) -> AbstractContextManager[Snapshot]:
+        """Prepare the methods, and read the open index."""
+        for method in methods:
+            self.prepare_method(kumi, method)
         return kumi.snapshot()
 
     def prepare_method(self, kumi: Kumihimo, name: str) -> None:

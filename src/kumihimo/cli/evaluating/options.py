@@ -6,9 +6,12 @@ from typing import Annotated
 
 from typer import Option
 
+from kumihimo.app.facade import Kumihimo
+from kumihimo.app.opened.catalogue import AUTO
 from kumihimo.cli import options, printing
 from kumihimo.core.errors import ConsentRequired, ItemFailed
 from kumihimo.evaluate.study import Study
+from kumihimo.evaluate.systems import parse_systems
 from kumihimo.llm.budget import Caps
 
 DEFAULT_STUDY = Path("eval")
@@ -49,6 +52,12 @@ class StudyOption(Study):
         Path,
         Option("--study", envvar="KUMI_STUDY", help="The study folder: questions, answers, verdicts.", metavar="DIR"),
     ] = DEFAULT_STUDY
+
+
+def named_methods(kumi: Kumihimo, systems: str) -> list[str]:
+    """Return the methods of the named systems, each once."""
+    parsed = parse_systems(systems, kumi.settings, kumi.catalogue) if systems.strip() else []
+    return list(dict.fromkeys("" if system.method == AUTO else system.method for system in parsed))
 
 
 def raise_failures(failed: int, total: int, first: str) -> None:

@@ -10,7 +10,7 @@ from typer import Option
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.cli import options, printing
-from kumihimo.cli.evaluating.options import StudyOption, SystemNames, raise_failures
+from kumihimo.cli.evaluating.options import StudyOption, SystemNames, named_methods, raise_failures
 from kumihimo.cli.evaluating.run import describe_inputs, file_digest, warn_left_out
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.task import Progress
@@ -65,7 +65,11 @@ def retrieval(
         _measure_runs(results, from_run, qrels)
     else:
         _load_questions(results, study)
-        with session.open() as kumi, kumi.snapshot() as snapshot, session.progress_bar() as progress:
+        with (
+            session.open() as kumi,
+            session.read(kumi, *named_methods(kumi, methods)) as snapshot,
+            session.progress_bar() as progress,
+        ):
             runs = _read_runs(from_run or [])
             systems, results.left_out = ([], {}) if runs and not methods else select_systems(snapshot, methods)
             warn_left_out(results.left_out)
@@ -209,7 +213,7 @@ def _show_results(results: RetrievalResults, as_json: bool) -> None:
 def _show_table(means_by_system: Mapping[str, Mapping[str, measuring.MeasureMean]], results: RetrievalResults) -> None:
     """Print the main measures; the file and --json have all."""
     ks, budget = results.ks, measuring.TOKEN_BUDGETS[0]
-    columns = [f"recall@{k}" for k in dict.fromkeys([ks[0], ks[-1]])]
+    columns = [f"recall@{k}" for k in ks]
     columns += [f"all-gold@{ks[0]}", "MAP", "MRR", f"nDCG@{10 if 10 in ks else ks[0]}", f"recall@{budget}tokens"]
     rows = []
     for system, means in means_by_system.items():

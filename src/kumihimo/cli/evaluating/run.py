@@ -50,7 +50,7 @@ def run(
 ) -> None:
     """Ask each system the questions of a study, and keep its answers."""
     study.check_readable()
-    with session.open() as kumi, kumi.snapshot() as snapshot:
+    with session.open() as kumi, session.read(kumi, *shared.named_methods(kumi, methods)) as snapshot:
         budget = kumi.models.budget(session.caps)
         systems, left_out = select_systems(snapshot, methods)
         warn_left_out(left_out)
