@@ -88,17 +88,23 @@ class Kumihimo:
         steps: Sequence[Callable[..., Any]] = (),
         readers: Sequence[Callable[..., Any]] = (),
         recognizer: NamedEntityRecognizer | None = None,
+        chat: Any = None,
+        embed: Callable[..., Any] | None = None,
+        rerank: Callable[..., Any] | None = None,
     ) -> Kumihimo:
         """Open an index; the first `index` creates it.
 
         place: a folder, or `postgresql://HOST/DB?schema=NAME`. settings: override the environment, and kumi.toml and
         aliases.txt beside the folder; for a database, in the working directory or KUMI_CONFIG. cache: the file with
         the replies of models; by default in the index. methods, steps, readers: functions of yours, beside the
-        built-in ones and those of installed plug-ins. recognizer: finds the names instead of the rules. Raises
-        TrustRequired if kumi.toml names servers or keys that the user has not trusted.
+        built-in ones and those of installed plug-ins. recognizer: finds the names instead of the rules. chat, embed,
+        rerank: functions as models, in place of servers: messages -> a text, texts -> vectors, question and texts ->
+        scores; each may be asynchronous, and chat a model of LangChain or LlamaIndex. Raises TrustRequired if kumi.toml
+        names servers or keys that the user has not trusted.
         """
-        functions = {"methods": methods, "steps": steps, "readers": readers}
-        return cls(open_index(place, settings=settings, cache=cache, recognizer=recognizer, **functions))
+        options: dict[str, Any] = {"methods": methods, "steps": steps, "readers": readers, "recognizer": recognizer}
+        options |= {"chat": chat, "embed": embed, "rerank": rerank}
+        return cls(open_index(place, settings=settings, cache=cache, **options))
 
     def __enter__(self) -> Kumihimo:
         return self

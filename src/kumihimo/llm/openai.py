@@ -17,7 +17,7 @@ from kumihimo.core.network import MODEL, KeyVariable
 from kumihimo.core.settings import Batch, Bounds, Patience, Price, Rate, Retries, Seconds, Share, Tokens, Workers
 from kumihimo.core.usage import Usage
 from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, Reply, TextsReply, TextsRequest, Vectors
-from kumihimo.llm.response_body import MEGABYTE, LateReply, garbled_error, read_json_body, split_lines
+from kumihimo.llm.response_body import MEGABYTE, LateReply, garbled_error, get_count, read_json_body, split_lines
 from kumihimo.llm.transport import connect_server, reported_error
 
 StructuredOutput = Literal["auto", "schema", "json", "text"]
@@ -190,16 +190,6 @@ def _finish_reason(choice: Mapping[str, Any]) -> str:
     """Return why a message ends; empty: it does not end yet."""
     reason = choice.get("finish_reason")
     return replace_surrogates("".join(["" if reason is None else reason]))  # raises TypeError where it is no text
-
-
-def get_count(body: Any, *names: str, guess: int) -> int:
-    """Return the server's count if it is plausible, else the guess.
-
-    names: the way to the count in the body.
-    """
-    for name in names:
-        body = body.get(name) if isinstance(body, Mapping) else None
-    return body if type(body) is int and 0 <= body < 10**9 else guess
 
 
 def _max_chars(body: Mapping[str, Any]) -> float:

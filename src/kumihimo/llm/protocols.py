@@ -267,7 +267,7 @@ def dimension_mismatch(fingerprint: str, dimensions: int) -> ModelError:
     """Return the error for a model that changed its vector dimensions."""
     return ModelError(
         f"{fingerprint} gives vectors of {dimensions} dimensions now, and gave others before: "
-        "is base_url still the same server? Another model needs another name"
+        "is it still the same model? Another model needs another name"
     )
 
 

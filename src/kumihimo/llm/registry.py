@@ -14,6 +14,7 @@ from kumihimo.core.usage import Usage
 from kumihimo.llm import openai, rerank, transport
 from kumihimo.llm.budget import Account, Budget, CacheLedger, Caps
 from kumihimo.llm.cached_llm import EMBEDDING, RERANKING, CachedEmbedder, Chat, StructuredLLM, connect_model, create_llm
+from kumihimo.llm.functions import FUNCTION_PREFIX, ModelFunction, missing_function
 from kumihimo.llm.local_embedder import LOCAL_PREFIX, LocalEmbedder, create_local_embedder, is_local_model
 from kumihimo.llm.protocols import ChatRequest, Embedder, Prices, Reply, RerankerName, TextsReply
 from kumihimo.llm.recorded import RECORDED_PREFIX, RecordedChat
@@ -81,12 +82,13 @@ class ModelRegistry:
     """The models of the settings, connected at their first request.
 
     settings: of the scopes `chat`, `embedding` and `reranking`, and of each scope that overrides them. base: the
-    folder that the paths of recorded models are relative to.
+    folder that the paths of recorded models are relative to. functions: in place of a server, by kind of model.
     """
 
     settings: SettingValues
     cache: Callable[[], ResponseCache]
     base: Path = Path()
+    functions: Mapping[str, ModelFunction] = field(default_factory=dict)
     _chats: dict[str, Chat] = field(default_factory=dict)
     _servers: dict[str, transport.ModelServer] = field(default_factory=dict)  # equal connections share one rate limiter
 
@@ -131,11 +133,15 @@ class ModelRegistry:
             return RecordedChat(self.base / path, values["workers"])
         chat = openai.OpenAIChat(**values)
         key = repr([values[name] for name in _SERVER_SETTINGS])
-        chat.server = self._servers.setdefault(key, self._with_shared_limits(chat.server, values))
+        chat.server = self._servers.setdefault(key, self._equip(chat.server, CHAT, values))
         return chat
 
-    def _with_shared_limits(self, server: transport.ModelServer, values: Mapping[str, Any]) -> transport.ModelServer:
-        """Return the server, with limits that all processes share."""
+    def _equip(self, server: transport.ModelServer, kind: str, values: Mapping[str, Any]) -> transport.ModelServer:
+        """Return the server with its function, and limits that all processes share."""
+        if values["model"].startswith(FUNCTION_PREFIX):
+            server.function = self.functions.get(kind)
+            if server.function is None or server.function.name != values["model"]:
+                raise missing_function(kind, values["model"])
         if server.limiter.has_limits:
             account = digests.hash_parts(values["model"], values["base_url"], values["key"])
             server.limiter.times = RequestTimes(lambda: self.cache().database, account)
@@ -183,7 +189,7 @@ class ModelRegistry:
         if not is_server:
             return None
         embedder = openai.OpenAIEmbedder(**settings)
-        self._with_shared_limits(embedder.server, settings)
+        self._equip(embedder.server, EMBEDDING, settings)
         return embedder
 
     @cached_property
@@ -236,14 +242,14 @@ class ModelRegistry:
         """Return the client of the reranking server, set or not."""
         settings: dict[str, Any] = dict(self.settings[RERANKING])
         client = rerank.RerankClient(**settings)
-        self._with_shared_limits(client.server, settings)
+        self._equip(client.server, RERANKING, settings)
         return client
 
     @property
     def paid_reranker(self) -> rerank.RerankClient | None:
         """Return the client of the reranking server, if one is set."""
-        settings = self.settings[RERANKING]
-        return self._rerank_client if settings["model"] and settings["base_url"] else None
+        client = self._rerank_client
+        return client if client.model and (client.base_url or client.server.function) else None
 
     def endpoint_scorer(self, budget: Budget) -> rerank.RelevanceScorer:
         """Return the scorer of the reranking server. Raise SettingsError without one."""

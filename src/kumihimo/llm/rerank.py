@@ -123,8 +123,8 @@ class RerankClient:
 
 def _rerank_usage(response: Mapping[str, Any], size: int, prices: Prices, seconds: float) -> Usage:
     """Return the usage as the server counted it: tokens, or searches."""
-    prompt = openai.get_count(response, "usage", "total_tokens", guess=size // 4)
-    searches = openai.get_count(response, "meta", "billed_units", "search_units", guess=1)
+    prompt = response_body.get_count(response, "usage", "total_tokens", guess=size // 4)
+    searches = response_body.get_count(response, "meta", "billed_units", "search_units", guess=1)
     return Usage(1, prompt, 0, 0, prices.cost(prompt, 0, 0, searches), seconds)
 
 

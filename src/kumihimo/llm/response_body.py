@@ -79,6 +79,16 @@ def error_reason(body: Any) -> str:
     return ""
 
 
+def get_count(body: Any, *names: str, guess: int) -> int:
+    """Return the server's count if it is plausible, else the guess.
+
+    names: the way to the count in the body.
+    """
+    for name in names:
+        body = body.get(name) if isinstance(body, Mapping) else None
+    return body if type(body) is int and 0 <= body < 10**9 else guess
+
+
 def garbled_error() -> FailedTry:
     return FailedTry("the answer does not have the form of a model server's answer: is base_url right?", paid=True)
 

@@ -5,7 +5,7 @@ import logging
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -17,6 +17,7 @@ from kumihimo.connections import check_connection
 from kumihimo.core.errors import ItemFailed, ModelError, RequestRefused, SettingsError
 from kumihimo.core.network import MODEL
 from kumihimo.core.redaction import redact, register_secret, register_url_secrets
+from kumihimo.llm.functions import ModelFunction
 from kumihimo.llm.http_client import shared_client
 from kumihimo.llm.protocols import FailedTry
 from kumihimo.llm.rate_limit import RateLimiter
@@ -51,9 +52,10 @@ class ModelServer:
     key: the name of the environment variable that holds the key. timeout: seconds before a silent connection is closed.
     retries: how often a request is repeated. patience: seconds of failures until no request is repeated. workers:
     maximum of requests in flight. api_version: for Azure deployments, else empty. refused_parameters: left out of
-    requests. failing_since: the time of the first failure after the last answer. failures: requests in a row that
-    failed after all tries; many of them open the circuit. While it is open, one request is sent after each pause, as
-    long as `patience`; an answer closes it. refusals: requests that it has refused.
+    requests. function: answers in place of the server. failing_since: the time of the first failure after the last
+    answer. failures: requests in a row that failed after all tries; many of them open the circuit. While it is open,
+    one request is sent after each pause, as long as `patience`; an answer closes it. refusals: requests that it has
+    refused.
     """
 
     limiter: RateLimiter
@@ -65,6 +67,7 @@ class ModelServer:
     workers: int
     api_version: str = ""
     refused_parameters: set[str] = field(default_factory=set)
+    function: ModelFunction | None = None
     has_answered: bool = False
     failing_since: float | None = None
     last_failure: float = 0.0  # times of `monotonic`, as are the others
@@ -91,8 +94,8 @@ class ModelServer:
 
     @property
     def display_url(self) -> str:
-        """Return the address without secrets."""
-        return redact(self.url)
+        """Return the address without secrets, or the name of the function."""
+        return self.function.name if self.function else redact(self.url)
 
     def read_key(self) -> str:
         """Return the key; it is hidden in all text of this process."""
@@ -104,6 +107,8 @@ class ModelServer:
     @property
     def client(self) -> "OpenAI":
         """Return the shared client for this address and key."""
+        if self.function:
+            raise SettingsError(f"{self.function.name} has no Batch API, which only servers offer: leave out `batch`")
         api_key, address = self.read_key(), check_connection(self.url, MODEL)
         if not api_key and address.hosts == ("api.openai.com",):
             raise SettingsError(
@@ -159,19 +164,30 @@ class ModelServer:
         Raises ItemFailed while the circuit is open, FailedTry where another try may succeed, RequestRefused where the
         server rejects this request, ModelError where it rejects every request.
         """
-        import httpx2
-
         with self._admitted(), self.explained_errors():
-            client = self.client
             body = {name: value for name, value in body.items() if name not in self.refused_parameters}
             with self.notes.watch(self.display_url):
-                response = client.post(route, cast_to=httpx2.Response, body=body, options={"headers": STREAM_HEADERS})
+                response = self.function.respond(route, body) if self.function else self._send(route, body)
             with closing(response):
                 yield response
+
+    def _send(self, route: str, body: Mapping[str, Any]) -> "Response":
+        import httpx2
+
+        return self.client.post(route, cast_to=httpx2.Response, body=body, options={"headers": STREAM_HEADERS})
 
     @contextmanager
     def explained_errors(self) -> Iterator[None]:
         """Raise the errors of the SDK as ours; note an answer."""
+        with nullcontext() if self.function else self._translated_errors():
+            yield
+        self.has_answered = True
+        if self.failures or self.failing_since is not None:
+            self.close_circuit()
+
+    @contextmanager
+    def _translated_errors(self) -> Iterator[None]:
+        """Raise the errors of the SDK as ours."""
         import httpx2
         import openai
 
@@ -189,9 +205,6 @@ class ModelServer:
         except (httpx2.HTTPError, httpx2.StreamError, openai.APIError) as error:
             message = f"{self.display_url} broke off its answer ({redact(str(error))})"
             raise FailedTry(message, paid=True) from None
-        self.has_answered = True
-        if self.failures or self.failing_since is not None:
-            self.close_circuit()
 
     def close_circuit(self) -> None:
         """Send requests again."""

@@ -85,7 +85,7 @@ class BuildQueue:
         if address is None:
             raise SettingsError(
                 "builds run in a process of their own, which cannot have the functions that were passed to "
-                "Kumihimo.open: install them as a plug-in"
+                "Kumihimo.open: install them as a plug-in, and connect models over HTTP"
             )
         self.address: IndexAddress = address
         self._max_waiting, self._max_kept = waiting, kept

@@ -130,10 +130,10 @@ def open_executor(
 ) -> BuildExecutor:
     """Return the executor of a build.
 
-    An index with functions passed to `Kumihimo.open` is built in this process: another one cannot have them. Raises
-    SettingsError if Ray is not installed.
+    An index with steps or readers passed to `Kumihimo.open` is built in this process: another one cannot have them.
+    Models are asked here in any case. Raises SettingsError if Ray is not installed.
     """
-    if settings.executor == "inline" or index.address is None:
+    if settings.executor == "inline" or index.catalogue is not catalogue.installed_catalogue():
         return inline
     from kumihimo.app.build.ray_executor import RayExecutor
 

@@ -1,7 +1,7 @@
 """a place + settings -> OpenIndex: what reads and writes one index, for everything behind the facade."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -13,6 +13,7 @@ from kumihimo.app.settings.settings_registry import SettingsRegistry
 from kumihimo.core import context, wiring
 from kumihimo.core.settings import SettingValues, resolve_settings
 from kumihimo.llm import local_embedder, protocols
+from kumihimo.llm.functions import ModelFunction, function_layers, name_functions
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.search.vector_files import MappedFiles
 from kumihimo.storage import Store
@@ -74,8 +75,12 @@ def connect_index(
     *,
     cache: str | Path | None = None,
     catalogue: wiring.Catalogue | None = None,
+    functions: Mapping[str, ModelFunction] | None = None,
 ) -> OpenIndex:
-    """Return an open index with these layers of settings, and no others."""
+    """Return an open index with these layers of settings, and no others.
+
+    functions: models in place of servers, by their kind.
+    """
     place, catalogue = IndexPlace.at(place, cache), catalogue or catalogues.installed_catalogue()
     registry, store, replies = SettingsRegistry(catalogue), place.open_store(), ResponseCache(place.open_cache())
     layers = [config.fields_to_settings(layer) for layer in layers]
@@ -84,8 +89,9 @@ def connect_index(
     values = resolve_settings(registry.all, *layers)
     trust.register_secrets(values, registry.all)
     cache_file = str(place.cache_file.absolute()) if place.cache_file else ""
-    address = IndexAddress(place.address, cache_file, layers) if catalogue is catalogues.installed_catalogue() else None
-    models = ModelRegistry(registry.model_values(values), lambda: replies, place.base)
+    is_alone = functions or catalogue is not catalogues.installed_catalogue()
+    address = None if is_alone else IndexAddress(place.address, cache_file, layers)
+    models = ModelRegistry(registry.model_values(values), lambda: replies, place.base, functions or {})
     settings = registry.own_values(values)
     return OpenIndex(
         place, store, replies, catalogue, registry, settings, models, local_embedder.LocalTokenizer(), address
@@ -101,6 +107,9 @@ def open_index(
     steps: Sequence[Callable[..., Any]] = (),
     readers: Sequence[Callable[..., Any]] = (),
     recognizer: protocols.NamedEntityRecognizer | None = None,
+    chat: Any = None,
+    embed: Callable[..., Any] | None = None,
+    rerank: Callable[..., Any] | None = None,
 ) -> OpenIndex:
     """Return an open index with the settings of kumi.toml and the environment.
 
@@ -109,9 +118,12 @@ def open_index(
     catalogue = catalogues.installed_catalogue()
     if methods or steps or readers or recognizer:
         recognizers = [recognizer] if recognizer else []
-        functions: dict[str, Any] = {"methods": methods, "steps": steps, "readers": readers}
-        catalogue = catalogues.extend_catalogue(catalogue, recognizers=recognizers, **functions)
+        entries: dict[str, Any] = {"methods": methods, "steps": steps, "readers": readers}
+        catalogue = catalogues.extend_catalogue(catalogue, recognizers=recognizers, **entries)
     place = IndexPlace.at(place)
     layers = trust.read_trusted_layers(place.base, SettingsRegistry(catalogue).all, os.environ)
     cache = cache or os.environ.get("KUMI_CACHE") or None
-    return connect_index(place, [*layers, settings or {}], cache=cache, catalogue=catalogue)
+    functions = name_functions({"chat": chat, "embedding": embed, "reranking": rerank}, settings or {})
+    below, above = function_layers(functions)
+    all_layers = [below, *layers, settings or {}, above]
+    return connect_index(place, all_layers, cache=cache, catalogue=catalogue, functions=functions)
