@@ -123,6 +123,8 @@ def test_functions_of_a_notebook_keep_the_build_in_its_process(fake: FakeRay, tm
     recognizer.fingerprint = "none"  # type: ignore[attr-defined]
     with Kumihimo.open(tmp_path, recognizer=recognizer) as kumi:  # type: ignore[arg-type]
         assert not isinstance(open_executor(kumi.opened, BuildingSettings(executor="ray"), None), RayExecutor)
+    with Kumihimo.open(tmp_path, chat=recognizer) as kumi:  # no job of a worker asks a model
+        assert isinstance(open_executor(kumi.opened, BuildingSettings(executor="ray"), None), RayExecutor)
     with Kumihimo.open(tmp_path) as kumi:
         assert isinstance(open_executor(kumi.opened, BuildingSettings(executor="ray"), None), RayExecutor)
         assert not isinstance(open_executor(kumi.opened, BuildingSettings(), None), RayExecutor)

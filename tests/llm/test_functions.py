@@ -328,6 +328,12 @@ def test_useless_scores_name_the_function(scores: Any, message: str, indexed: Op
         kumi.retrieve("Who lends seed?", "naive", reranker="endpoint", k=3)
 
 
+def test_a_function_of_no_use_stops_the_build(indexed: Open, notes: Path) -> None:
+    fill(notes, {f"{n}.txt": f"Note {n} of the harbour." for n in range(8)})
+    with pytest.raises(ModelError, match="^function:mine returned NoneType: it has to return a vector for each text"):
+        indexed(["naive"], embed=returns(None), settings={"embedding": {"model": "mine"}})
+
+
 def test_a_function_has_no_batches(indexed: Open, notes: Path) -> None:
     kumi = indexed(chat=read_graph)
     with pytest.raises(SettingsError, match=r"^function:\S+\.read_graph has no Batch API"):

@@ -74,7 +74,7 @@ class ModelFunction:
 
 
 def missing_function(kind: str, name: str) -> SettingsError:
-    """Return the error for a model that is a function of another program."""
+    """Return the error for a function that this program lacks."""
     return SettingsError(
         f"the model {name} is a function, which this program does not have: pass it to Kumihimo.open as "
         f"`{_PARAMETERS[kind]}`, or set {kind}.model to another model"
@@ -82,16 +82,16 @@ def missing_function(kind: str, name: str) -> SettingsError:
 
 
 def name_functions(models: Mapping[str, Any], settings: SettingValues) -> dict[str, ModelFunction]:
-    """Return the functions of the models that are not None, with their names.
+    """Return the functions of these models, with their names.
 
-    models: by kind. settings: their `model` names them; else they are named after themselves.
+    models: by kind; None: none. settings: their `model` names them; else they are named after themselves.
     """
     named: dict[str, ModelFunction] = {}
     for kind, model in models.items():
         if model is not None:
             call = _chat_call(model) if kind == "chat" else model
             if not callable(call):
-                needed = f"{_PARAMETERS[kind]} is a function, not {type(model).__name__}: see docs/models/functions.md"
+                needed = f"{_PARAMETERS[kind]} is a function, not {type(model).__name__}: see docs/own-models.md"
                 raise SettingsError(needed)
             name = str(settings.get(kind, {}).get("model") or "") or _own_name(model, kind)
             named[kind] = ModelFunction(FUNCTION_PREFIX + name.removeprefix(FUNCTION_PREFIX), call)
@@ -99,13 +99,13 @@ def name_functions(models: Mapping[str, Any], settings: SettingValues) -> dict[s
 
 
 def function_layers(functions: Mapping[str, ModelFunction]) -> tuple[SettingValues, SettingValues]:
-    """Return the settings below all others, and those above them, for functions as models."""
+    """Return the layers of settings below and above all others."""
     above = {kind: {**_UNUSED_SETTINGS[kind], "model": function.name} for kind, function in functions.items()}
     return {kind: {"workers": 1} for kind in functions}, above
 
 
 def _own_name(model: Any, kind: str) -> str:
-    """Return the name that an object gives its model, or that of a function. Raise SettingsError."""
+    """Return the name of a model or function. Raise SettingsError."""
     owner = getattr(model, "__self__", model)  # of a method
     for attribute in ("model_name", "model", "name"):
         if isinstance(name := getattr(owner, attribute, None), str) and name:
@@ -120,7 +120,7 @@ def _own_name(model: Any, kind: str) -> str:
 
 
 def _chat_call(model: Any) -> Any:
-    """Return the function that asks a chat model, also one of LangChain or LlamaIndex."""
+    """Return the function that asks a chat model of any form."""
     for name in ("invoke", "ainvoke"):  # of LangChain: they take such messages
         if hasattr(model, name):
             return getattr(model, name)
@@ -148,7 +148,7 @@ async def _result_of(value: Awaitable[T]) -> T:
 
 @cache
 def _event_loop() -> asyncio.AbstractEventLoop:
-    """Return an event loop in a thread of its own, the same for all functions.
+    """Return the event loop of all functions, which has its own thread.
 
     Clients of a model keep connections that belong to one loop.
     """
