@@ -330,7 +330,7 @@ def test_useless_scores_name_the_function(scores: Any, message: str, indexed: Op
 
 def test_a_function_of_no_use_stops_the_build(indexed: Open, notes: Path) -> None:
     fill(notes, {f"{n}.txt": f"Note {n} of the harbour." for n in range(8)})
-    with pytest.raises(ModelError, match="^function:mine returned NoneType: it has to return a vector for each text"):
+    with pytest.raises(ModelError, match=r"^function:mine returned NoneType: it has to return a vector for each text"):
         indexed(["naive"], embed=returns(None), settings={"embedding": {"model": "mine"}})
 
 
