@@ -24,6 +24,7 @@ from kumihimo.core.errors import (
     SettingsError,
 )
 from kumihimo.llm.budget import Caps
+from kumihimo.llm.functions import ModelFunction
 from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.testing.fake_models import FakeEmbedder
 from tests import fake_graph_reader
@@ -163,6 +164,21 @@ def test_a_model_of_llama_index_gets_its_own_messages(monkeypatch: pytest.Monkey
     assert [message.role for message in asked][-1] == "user"
 
 
+@pytest.mark.parametrize(
+    ("details", "reason"),
+    [
+        ({"finish_reason": "length"}, "length"),
+        ({"stop_reason": "max_tokens"}, "length"),
+        ({"done_reason": "stop"}, "stop"),
+        (None, "stop"),
+    ],
+)
+def test_a_reply_that_was_cut_off_is_recognised(details: Any, reason: str) -> None:
+    call = returns(SimpleNamespace(content="It leaves", response_metadata=details))
+    response = ModelFunction("function:mine", call).respond("/chat/completions", {"messages": []})
+    assert response.json()["choices"][0]["finish_reason"] == reason
+
+
 def test_a_budget_limits_the_calls(indexed: Open) -> None:
     kumi = indexed(chat=answer)
     with pytest.raises(BudgetExceeded):
@@ -196,6 +212,20 @@ def test_a_function_is_called_in_one_thread_at_a_time_unless_set(indexed: Open) 
     assert most == [1] * len(NOTES)
     assert kumi.models.paid_embedder
     assert kumi.models.paid_embedder.workers == 1
+
+
+def test_coroutines_share_one_loop_and_run_together(indexed: Open) -> None:
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def embed_together(texts: Sequence[str]) -> Any:
+        loops.append(asyncio.get_running_loop())
+        while len(loops) < len(NOTES):
+            await asyncio.sleep(0)
+        return embed(texts)
+
+    together = {"embedding": {"batch": 1, "workers": len(NOTES)}}
+    assert indexed(["naive"], embed=embed_together, settings=together).status().failed == ()
+    assert loops == [loops[0]] * len(NOTES)
 
 
 def test_async_questions_are_answered_in_this_process(tmp_path: Path, notes: Path) -> None:
@@ -271,6 +301,7 @@ def raises(error: Exception) -> Callable[..., Any]:
         (returns(b"At nine"), "returned bytes: it has to return a text"),
         (raises(TypeError("no such argument")), "raised TypeError: no such argument"),
         (raises(OSError("the socket is closed")), "raised OSError: the socket is closed"),
+        (raises(OSError("Bearer sk-proj-abcdefghijklmnopqrstuvwx0123")), r"raised OSError: Bearer \[hidden\]$"),
         (lambda: ANSWER, "raised TypeError: .* takes 0 positional arguments"),
     ],
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from inspect import isawaitable
 from math import isfinite, nan
-from threading import Thread
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kumihimo.core.errors import KumiError, RequestRefused, SettingsError
@@ -36,6 +36,7 @@ _REPORTED = (  # where LlamaIndex and LangChain report the tokens of prompt and 
     ("usage_metadata", "input_tokens", "output_tokens"),
 )
 _LIMIT_REASONS = ("length", "max_tokens")  # why a reply ends
+_loop_lock = Lock()
 
 
 class _UselessResult(Exception):
@@ -139,7 +140,9 @@ def _wait_for(value: Any) -> Any:
     """Return the value, or the result of a coroutine."""
     if not isawaitable(value):
         return value
-    return asyncio.run_coroutine_threadsafe(_result_of(value), _event_loop()).result()
+    with _loop_lock:
+        loop = _event_loop()
+    return asyncio.run_coroutine_threadsafe(_result_of(value), loop).result()
 
 
 async def _result_of(value: Awaitable[T]) -> T:
