@@ -404,6 +404,17 @@ def test_the_name_of_a_function_alone_is_no_model(tmp_path: Path) -> None:
         kumi.models.chat("answer")
 
 
+def test_a_function_takes_the_place_of_the_server_in_a_file(tmp_path: Path) -> None:
+    text = '[chat]\nmodel = "m"\ntemperature = 0.5\nworkers = 3\n[embedding]\nmodel = "e"\ndimensions = 8\n'
+    (tmp_path / "kumi.toml").write_text(text, "utf-8")
+    with Kumihimo.open(tmp_path / ".kumi", chat=answer, embed=embed) as kumi:
+        model, encoder = kumi.models.chat("answer"), kumi.models.paid_embedder
+        assert model
+        assert encoder
+        assert (model.fingerprint, model.workers) == (f"function:{__name__}.answer", 3)
+        assert (encoder.fingerprint, encoder.workers) == (f"function:{__name__}.embed", 1)
+
+
 def test_a_step_may_use_a_server_beside_the_function(tmp_path: Path, server: FakeServer) -> None:
     own = {"answer": {"model": "m", "base_url": server.url}}
     with Kumihimo.open(tmp_path, chat=answer, settings=own) as kumi:
