@@ -22,8 +22,8 @@ from kumihimo.core.table import Table
 from kumihimo.llm.budget import Caps
 from kumihimo.llm.protocols import LLM
 from kumihimo.search.protocols import KeywordSearch
-from kumihimo.storage.postgres import cache_tables
-from kumihimo.storage.sqlite import database_file
+from kumihimo.storage.postgres.connection import PostgresConnection
+from kumihimo.storage.sqlite.connection import SqliteConnection
 from tests.factories_paid_steps import install, notes, opened, paid
 from tests.fake_clock import FakeClock, clock as clock
 from tests.fake_server import FakeServer
@@ -328,8 +328,8 @@ def test_requests_are_spaced_where_a_limit_is_set(
     tmp_path: Path, server: FakeServer, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock.moves = False
-    for writer in (database_file.SqliteWriter, cache_tables.SqlRunner):  # the clock that all processes share
-        monkeypatch.setattr(writer, "microseconds", lambda _: round(clock.now * 1_000_000))
+    for connection in (SqliteConnection, PostgresConnection):  # the clock that all processes share
+        monkeypatch.setattr(connection, "microseconds", lambda _: round(clock.now * 1_000_000))
     with opened(tmp_path, server, chat={"requests_per_minute": 600}) as kumi:
         kumi.index(notes(tmp_path / "notes", 7), methods=["told"])
     requests = server.counts()["requests"]

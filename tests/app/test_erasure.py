@@ -22,6 +22,7 @@ from kumihimo.llm.registry import ModelRegistry
 from kumihimo.page import write_graph_page
 from kumihimo.search.stores import load_matrices
 from kumihimo.storage.sqlite import store as store_module
+from kumihimo.storage.sqlite.connection import SqliteConnection
 from kumihimo.testing.fake_models import FakeChat
 from tests.cli_runner import kumi as run_kumi
 from tests.fixtures_index import BUILT, QUESTIONS, fill, found, tables, uris
@@ -158,10 +159,10 @@ def test_forgetting_leaves_no_trace_in_any_file(
 ) -> None:
     connect = store_module._connect
 
-    def connect_with_default(*args: Any, **options: Any) -> sqlite3.Connection:
+    def connect_with_default(*args: Any, **options: Any) -> SqliteConnection:
         """Connect as a SQLite does that was compiled with this default."""
         connection = connect(*args, **options)
-        connection.execute(f"PRAGMA secure_delete = {secure_delete}")
+        connection.run(f"PRAGMA secure_delete = {secure_delete}")
         return connection
 
     monkeypatch.setattr(store_module, "_connect", connect_with_default)

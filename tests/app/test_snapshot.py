@@ -224,7 +224,7 @@ def test_lines_of_a_long_file_are_counted_once(tmp_path: Path) -> None:
             spans = [Span("", "notes/a.txt", n * 9999, n * 9999 + 5, "") for n in range(200)]
             db = snapshot.db
             assert isinstance(db, Db)
-            with trace_statements(db.connection) as statements:
+            with trace_statements(db.connection.driver) as statements:
                 placed = [snapshot.tracer.locate(span).place for span in spans]
             assert sum('"text"' in statement for statement in statements) == 1
             assert count_lines(lambda: [snapshot.tracer.locate(span) for span in spans]) < 50 * len(spans)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar
@@ -16,6 +15,7 @@ from kumihimo.core.errors import ItemFailed, StepError
 from kumihimo.core.records import Document
 from kumihimo.core.table import Group, Row, Table
 from kumihimo.storage.sqlite import store
+from kumihimo.storage.sqlite.connection import SqliteConnection
 from tests.core.factories_build import Model, Small, Step, failing
 from tests.toy_steps import (
     Entry,
@@ -363,9 +363,9 @@ def test_rows_held_at_once_do_not_grow_with_the_corpus(tmp_path: Path, monkeypat
     """Compare the builds of 2,000 and 8,000 rows: rows that are read, and rows that are made."""
     connect = store._connect
 
-    def connect_and_count(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
+    def connect_and_count(path: Path, *, immutable: bool = False) -> SqliteConnection:
         connection = connect(path, immutable=immutable)
-        connection.text_factory = lambda text: CountedText(text.decode())
+        connection.driver.text_factory = lambda text: CountedText(text.decode())
         return connection
 
     def passages(word: Word) -> Iterable[Letter]:

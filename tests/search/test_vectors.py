@@ -295,9 +295,9 @@ def test_used_vectors_alone_stay_after_an_erasure(tmp_path: Path) -> None:
     index.build({"a": "sea", "c": "sky"})
     assert [secret in path.read_bytes() for path in (tmp_path / "vectors").iterdir()] == [True]
     with index.store.write_transaction() as db:
-        index.view(db).erase()
+        index.view(db).vectors.finish(erase=True)
     with index.store.write_transaction() as db:
-        index.view(db).erase()  # this time nothing is unused
+        index.view(db).vectors.finish(erase=True)  # this time nothing is unused
         assert [secret in path.read_bytes() for path in (tmp_path / "vectors").iterdir()] == [False]
     assert files(tmp_path) == [("notes-2.i8", 2 * 32)]
     assert index.search_notes("sea sky") == [hit for hit in before if hit[0] != "b"]

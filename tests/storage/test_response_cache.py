@@ -641,7 +641,7 @@ def test_a_damaged_page_is_blamed_on_the_cache(numbers: ResponseCache) -> None:
         cache = ResponseCache(path_of(numbers))
         with pytest.raises(IndexUnavailable, match=rf"^{path_of(numbers)} is damaged: `kumi check --repair` keeps the"):
             use(cache)
-        cache.database.disconnect()
+        cache.database.close()
 
 
 def test_a_full_disk_is_the_cause_only_if_it_is_full(tmp_path: Path) -> None:

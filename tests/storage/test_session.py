@@ -93,7 +93,7 @@ def test_a_statement_during_a_release_opens_the_transaction_for_itself_alone(sto
     with store.read_transaction() as db:
         with db.released():
             assert text(db) == "old"
-            db.connection.create_function("read_inside", 0, lambda: text(db))
+            db.connection.driver.create_function("read_inside", 0, lambda: text(db))
             assert db.one("SELECT read_inside()") == ("old",)  # inside of another statement
             db.once_per_build("key", lambda: text(db))
             touch(store)
@@ -111,7 +111,7 @@ def test_a_release_waits_for_no_statement_of_another_thread(store: SqliteStore) 
         return speaking.wait(60)
 
     def read(db: Db) -> None:
-        db.connection.create_function("wait", 0, wait)
+        db.connection.driver.create_function("wait", 0, wait)
         assert db.one("SELECT wait() FROM t LIMIT 1") == (1,)
 
     with ThreadPoolExecutor(1) as pool, store.read_transaction() as db:
@@ -207,7 +207,7 @@ def test_a_token_stops_a_statement_that_never_ends(store: SqliteStore, writes: b
     with ThreadPoolExecutor(1) as pool, ended_by(Cancelled, transaction, "the client has left") as db:
         if writes:
             db.run("UPDATE t SET text = 'new'")
-        db.connection.create_function("started", 0, started.set)
+        db.connection.driver.create_function("started", 0, started.set)
         running = pool.submit(db.all, ENDLESS)
         assert started.wait(60)
         token.cancel("the client has left")
@@ -238,7 +238,7 @@ def test_a_build_that_has_ended_is_not_cancelled(store: SqliteStore, monkeypatch
 
 def test_a_deadline_stops_a_long_statement(store: SqliteStore) -> None:
     with ended_by(Cancelled, store.read_transaction(CancelToken(0.05)), "raise the time limit") as db:
-        db.connection.create_function("started", 0, lambda: 0)
+        db.connection.driver.create_function("started", 0, lambda: 0)
         db.all(ENDLESS)
 
 
@@ -248,7 +248,7 @@ def test_a_late_cancel_does_not_reach_the_next_question(store: SqliteStore) -> N
         assert session
     with store.read_transaction() as second:
         assert second is first
-        second.connection.create_function("started", 0, session._interrupt)  # in the middle of a statement
+        second.connection.driver.create_function("started", 0, session._interrupt)  # in the middle of a statement
         assert second.all("SELECT count(*), started() FROM t") == [(500, None)]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import sqlite3
 import subprocess
 import sys
@@ -18,10 +20,14 @@ import pytest
 
 from kumihimo.core.errors import IndexBusy, IndexDamaged, IndexUnavailable, NewerFormat
 from kumihimo.core.redaction import register_secret
-from kumihimo.storage import StorageError, database
-from kumihimo.storage.database import SqlRows
+from kumihimo.search.protocols import VectorReader, VectorStore
+from kumihimo.storage import StorageError, Store, database
+from kumihimo.storage.cache_database import CacheDatabase, Locks, SharedTables
+from kumihimo.storage.database import Database, SqlRows
 from kumihimo.storage.ledger import sum_rows
+from kumihimo.storage.session import Connection
 from kumihimo.storage.sqlite import store as module
+from kumihimo.storage.sqlite.connection import SqliteConnection
 from kumihimo.storage.sqlite.store import FORMAT, SqliteStore
 from tests.stores import OPEN_STORES
 
@@ -482,10 +488,10 @@ def test_damage_in_another_file_is_not_blamed_on_the_index(tmp_path: Path) -> No
 def test_text_that_is_deleted_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     connect = module._connect
 
-    def connect_without_deletion(*args: Any, **options: Any) -> sqlite3.Connection:
+    def connect_without_deletion(*args: Any, **options: Any) -> SqliteConnection:
         """Connect as a SQLite does that was compiled without SECURE_DELETE."""
         connection = connect(*args, **options)
-        connection.execute("PRAGMA secure_delete = OFF")
+        connection.run("PRAGMA secure_delete = OFF")
         return connection
 
     monkeypatch.setattr(module, "_connect", connect_without_deletion)
@@ -539,3 +545,23 @@ def test_the_checksum_of_a_row_is_that_of_what_is_stored() -> None:
     written = (Kind.A, np.float64(0.5), -0.0, float("nan"), True, 3, None)
     assert sum_rows([written]) == sum_rows([("a", 0.5, 0.0, None, 1, 3.0, None)])
     assert sum_rows([("a",), ("b",)]) == sum_rows([("b",), ("a",)]) != sum_rows([("a",), ("c",)])
+
+
+def test_a_backend_has_few_operations() -> None:
+    """They are what has no code in the protocols: a third backend would implement these."""
+    protocols = (Store, Database, Connection, Locks, SharedTables, CacheDatabase, VectorStore, VectorReader)
+    operations = [f"{protocol.__name__}.{name}" for protocol in protocols for name in members_without_code(protocol)]
+    assert len(operations) <= 60, operations
+
+
+def members_without_code(protocol: type) -> list[str]:
+    (definition,) = ast.parse(inspect.getsource(protocol)).body
+    assert isinstance(definition, ast.ClassDef)
+    names = [
+        node.name
+        for node in definition.body
+        if isinstance(node, ast.FunctionDef)
+        and all(isinstance(getattr(n, "value", n), ast.Constant) for n in node.body)
+    ]
+    names += [ast.unparse(n.target) for n in definition.body if isinstance(n, ast.AnnAssign) and n.value is None]
+    return names

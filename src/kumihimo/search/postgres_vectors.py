@@ -87,7 +87,7 @@ class PostgresVectors:
         self.next_slot += 1
         return self.next_slot - 1
 
-    def finish(self) -> None:
+    def finish(self, *, erase: bool = False) -> None:  # noqa: ARG002 (a removed row has no vector)
         """Make the index of pgvector as soon as there are many rows."""
         dimensions = self._state()["dimensions"]
         if self.db.has(self.near) or self.db.rows(self.name).count() < MIN_INDEXED or dimensions > _MAX_DIMENSIONS:
@@ -108,9 +108,6 @@ class PostgresVectors:
         while page := self.db.all(query, last):
             yield page
             last = page[-1][0]
-
-    def erase(self) -> None:
-        """Do nothing: a removed row has no vector."""
 
     def find_damage(self, ids: set[str]) -> str:
         """Return what is wrong with the vectors; empty: nothing."""

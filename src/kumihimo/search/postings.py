@@ -107,7 +107,7 @@ class Postings:
     def finish(self) -> None:
         """Write the postings that wait: all are of one segment."""
         relation = self.db.relation(self.blocks)
-        replace = f"INSERT INTO {relation} VALUES (?, ?, ?) ON CONFLICT (term, segment) DO UPDATE SET data ="
+        replace = f"INSERT INTO {relation} AS block VALUES (?, ?, ?) ON CONFLICT (term, segment) DO UPDATE SET data ="
         if self.waiting:
             segment = (self.next_slot - 1) // _SEGMENT
             rows = [(term, segment, self.waiting[term].tobytes()) for term in sorted(self.waiting)]
@@ -117,7 +117,7 @@ class Postings:
                 self.first_empty = segment + 1
             else:
                 joined = f"CAST(block.data || excluded.data AS {self.db.types['BLOB']})"
-                self.db.many(f"{replace} {joined}".replace("VALUES", "AS block VALUES", 1), rows)
+                self.db.many(f"{replace} {joined}", rows)
             self.db.run(f"{replace} excluded.data", _LENGTHS, segment, self.lengths.tobytes())
         if any(self.new_totals):
             totals = [old + new for old, new in zip(self.totals(), self.new_totals, strict=True)]

@@ -76,8 +76,7 @@ class VectorStore(Protocol):
     def create(self) -> None: ...  # empty, in place of an earlier one
     def remove(self, ids: Sequence[str]) -> None: ...
     def append(self, ids: Sequence[str], vectors: StoredVectors) -> None: ...
-    def finish(self) -> None: ...  # make the vectors last
-    def erase(self) -> None: ...  # what removed rows left
+    def finish(self, *, erase: bool = False) -> None: ...  # make the vectors last; erase what removed rows left
     def find_damage(self, ids: set[str]) -> str: ...  # ids: of the rows with a vector; empty: no damage
 
 

@@ -74,18 +74,18 @@ class FileVectors:
         state |= {"rows": first + len(ids), "dimensions": vectors.shape[1], "checksum": checksum}
         self.db.set_meta(self.name, state)
 
-    def finish(self) -> None:
-        state = self._state()
-        if state["rows"] > _MIN_COPIED and self.db.rows(self.name).count() < state["rows"] / 2:
-            self._compact(state)
-        self._sync()
+    def finish(self, *, erase: bool = False) -> None:
+        """Sync the file.
 
-    def erase(self) -> None:
-        """Copy the used vectors to a new file without the others."""
+        The used vectors are copied to a new one if half of them are unused; to erase, if any is.
+        """
         state = self._state()
-        if self.db.rows(self.name).count() < state["rows"]:
+        most = state["rows"] if erase else state["rows"] / 2 if state["rows"] > _MIN_COPIED else 0
+        if self.db.rows(self.name).count() < most:
             self._compact(state)
-            self._sync()
+        if self.path.exists():
+            with self.path.open("rb") as file:
+                os.fsync(file.fileno())
 
     def find_damage(self, ids: set[str]) -> str:
         """Return what is wrong with the vectors; empty: nothing."""
@@ -129,11 +129,6 @@ class FileVectors:
         self.db.set_meta("file", number)
         self.db.set_meta(self.name, {**state, "file": number, "rows": 0, "dimensions": 0, "checksum": 0})
         self.path.unlink(missing_ok=True)  # left by a killed build
-
-    def _sync(self) -> None:
-        if self.path.exists():
-            with self.path.open("rb") as file:
-                os.fsync(file.fileno())
 
     def _state(self) -> dict[str, Any]:
         return dict(self.db.meta(self.name, {}))

@@ -96,9 +96,6 @@ class VectorIndex:
         self._embed_pending()
         self.vectors.finish()
 
-    def erase(self) -> None:
-        self.vectors.erase()
-
     def _embed_pending(self) -> None:
         """Embed all queued texts in concurrent batches.
 

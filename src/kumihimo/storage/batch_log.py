@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kumihimo.core.usage import Usage
-from kumihimo.storage.cache_database import CacheDatabase, TableWriter
+from kumihimo.storage.cache_database import CacheDatabase
 from kumihimo.storage.response_cache import ADD_USAGE, USAGE_COLUMNS
+from kumihimo.storage.session import Connection
 from kumihimo.storage.sqlite.cache_file import CacheFile
 
 SpentUsage = Mapping[tuple[str, str], tuple[Usage, int]]  # scope, model -> usage, bytes of the prompts
@@ -53,6 +54,7 @@ class BatchLog:
 
     def close(self) -> None:
         self.database.close()
+        self.database.claims.close()
 
     @contextmanager
     def claim(self, keys: Sequence[bytes]) -> Iterator[set[bytes]]:
@@ -61,7 +63,7 @@ class BatchLog:
         A process holds them while it submits or collects; others wait for it.
         """
         self.database.prepare()
-        self.database.disconnect()
+        self.database.close()
         with self.database.claims.claim(keys) as claimed:
             yield set(claimed)
 
@@ -116,14 +118,14 @@ class BatchLog:
             db.many(ADD_USAGE, [("spent", *owner, *counts(usage), size) for owner, (usage, size) in amounts])
 
     @contextmanager
-    def _write(self) -> Iterator[TableWriter]:
+    def _write(self) -> Iterator[Connection]:
         """Yield one transaction; sync it to disk. No connection stays open."""
         with self.database.write(synced=True) as db:
             yield db
-        self.database.disconnect()
+        self.database.close()
 
     def _read(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         """Return rows; none before the first batch."""
         rows = self.database.select(query, *values) if self.database.has_table("waiting") else []
-        self.database.disconnect()
+        self.database.close()
         return rows

@@ -16,6 +16,7 @@ from typing import Any, Protocol, Self
 from zlib import crc32
 
 from kumihimo.core.errors import IndexUnavailable
+from kumihimo.storage.session import Connection
 
 _POLL_SECONDS = 0.05
 _WARNING_POLLS = 40  # 2 seconds
@@ -189,42 +190,31 @@ def _lock_offset(key: bytes) -> int:
     return crc32(key) >> 1
 
 
-class TableWriter(Protocol):
-    """A transaction that writes."""
-
-    def all(self, sql: str, *values: object) -> list[tuple[Any, ...]]: ...
-    def run(self, sql: str, *values: object) -> int: ...  # the number of rows
-    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> int: ...
-    def microseconds(self) -> int: ...  # since 1970, by the clock that all processes share
-
-
 class SharedTables(Protocol):
     """Tables beside an index, which processes write one after the other.
 
-    A failure raises IndexUnavailable with a remedy.
+    A failure raises IndexUnavailable with a remedy. What is closed is opened again when it is used.
     """
 
     def exists(self) -> bool: ...
     def prepare(self) -> None: ...  # the tables that are missing
-    def write(self) -> AbstractContextManager[TableWriter]: ...
+    def write(self) -> AbstractContextManager[Connection]: ...  # one transaction
     def close(self) -> None: ...
 
 
 class CacheDatabase(SharedTables, Protocol):
     """The storage of cached replies, prepared before anything is paid.
 
-    claims: on keys, between processes.
+    claims: on keys, between processes. location: for messages.
     """
 
     claims: KeyClaims
+    location: str
 
-    @property
-    def location(self) -> str: ...  # for messages
     def is_writable(self) -> bool: ...  # an absent one may be created
     def has_table(self, name: str) -> bool: ...
-    def select(self, sql: str, *values: object) -> list[tuple[Any, ...]]: ...  # no rows without a cache
-    def select_in(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]: ...  # as `Database.all_in`
-    def write(self, *, synced: bool = False, erasing: bool = False) -> AbstractContextManager[TableWriter]:
+    def read(self) -> AbstractContextManager[Connection | None]: ...  # none without a cache
+    def write(self, *, synced: bool = False, erasing: bool = False) -> AbstractContextManager[Connection]:
         """Open a transaction.
 
         synced: it is on disk when it ends. erasing: what it deletes is overwritten.
@@ -237,4 +227,12 @@ class CacheDatabase(SharedTables, Protocol):
         is_reply: whether a stored value can be read. repair: keep only what can be.
         """
 
-    def disconnect(self) -> None: ...
+    def select(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        """Return the rows of a query; none without a cache."""
+        with self.read() as db:
+            return db.all(sql, *values) if db else []
+
+    def select_in(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        """Return the rows with one of many values, as `Connection.all_in` does."""
+        with self.read() as db:
+            return db.all_in(sql, values) if db and values else []

@@ -1,6 +1,6 @@
 """one connection to an index -> rows, facts and savepoints, in the SQL that all stores share.
 
-SQL has `?` for each value. A table is named by `Database.relation`, for a store may keep several states of it.
+A table is named by `Database.relation`, for a store may keep several states of it.
 """
 
 import json
@@ -101,27 +101,49 @@ class Database(ABC):
     """
 
     types: ClassVar[Mapping[str, str]]  # kind of a column -> its type in SQL
+    like: ClassVar[str]  # the operator of patterns in any case of ASCII letters
 
+    connection: Connection
     lock: RLock = field(default_factory=RLock, kw_only=True)
     memory: BuildMemory = field(default_factory=BuildMemory, kw_only=True)  # of all connections of a store
     session: Session | None = field(default=None, kw_only=True)  # the transaction that is under way
     relations: dict[str, str] | None = field(default=None, kw_only=True)  # table -> its name in SQL, once looked up
+    build: Hashable = field(default=None, kw_only=True)  # that the transaction reads, once looked up
 
-    # -- statements
+    # -- statements: those of the connection, with errors that name a remedy
 
-    @abstractmethod
-    def all(self, sql: str, *values: object) -> list[Row]: ...
-    @abstractmethod
+    def all(self, sql: str, *values: object) -> list[Row]:
+        return self._guard(lambda: self.connection.all(sql, *values))
+
     def all_in(self, sql: str, values: Sequence[object], rest: str = "") -> list[Row]:
-        """Return the rows with one of many values.
+        return self._guard(lambda: self.connection.all_in(sql, values, rest)) if values else []
 
-        sql: ends with the name of the column. rest: what follows the test.
-        """
+    def run(self, sql: str, *values: object) -> None:
+        self._guard(lambda: self.connection.run(sql, *values))
+
+    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
+        self._guard(lambda: self.connection.many(sql, rows))
+
+    def _guard(self, statement: Callable[[], T]) -> T:
+        try:
+            if self.session:
+                return self.session.run(statement)
+            with self.lock:
+                return statement()
+        except self.connection.error as error:
+            raise self.explain(error) from error
 
     @abstractmethod
-    def run(self, sql: str, *values: object) -> None: ...
-    @abstractmethod
-    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None: ...
+    def explain(self, error: Exception) -> Exception:
+        """Return our error for one of the connection, with the remedy."""
+
+    def close(self) -> None:
+        """Close the connection once no statement is running."""
+        with self.lock:
+            if self.session:
+                self.session.stop()
+            self.connection.close()
+
     @abstractmethod
     def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """Insert many rows into a table."""
@@ -157,10 +179,6 @@ class Database(ABC):
     @abstractmethod
     def drop_table(self, table: str) -> None: ...
     @abstractmethod
-    def create_temporary(self, table: str, columns: str) -> None:
-        """Create a table for this transaction alone."""
-
-    @abstractmethod
     def create_rows(self, table: str, codec: Codec[Any]) -> None:
         """Create the table of the rows of a class."""
 
@@ -182,18 +200,25 @@ class Database(ABC):
         """Create the indexes of a table that it lacks."""
 
     @abstractmethod
-    def ids_grouped(self, table: str, column: str, values: Sequence[str], limit: int) -> list[tuple[str, str]]:
-        """Return (value, id) of the first rows with each value."""
+    def grouped(
+        self, table: str, column: str, test: str, values: Sequence[str], limit: int | None = None
+    ) -> list[tuple[str, Any]]:
+        """Return each value with a column of its rows, sorted by id.
 
-    @abstractmethod
-    def child_values(self, table: str, parents: Sequence[str], column: str) -> dict[str, list[Any]]: ...
+        test: in SQL, of a row and `v.value`. limit: the most rows for each value, the first ones.
+        """
+
     @abstractmethod
     def glob(self, value: str, pattern: str) -> tuple[str, str]:
         """Return the test of a GLOB pattern, and its parameter."""
 
-    @abstractmethod
     def contains(self, value: str, text: str) -> tuple[str, str]:
-        """Return the test of a part in any case, and its parameter."""
+        """Return the test of a part in any case, and its parameter.
+
+        `!` stands before the signs of a pattern.
+        """
+        pattern = re.sub("[!%_]", r"!\g<0>", text)
+        return f"{value} {self.like} ? ESCAPE '!'", f"%{pattern}%"
 
     def rows(self, table: str) -> "SqlRows":
         return SqlRows(self, table)
@@ -219,14 +244,10 @@ class Database(ABC):
 
         cancel: can stop it.
         """
-        self.relations = None
-        session = Session(self.connect_session(only_reads=only_reads), self.lock, only_reads, cancel)
+        self.relations = self.build = None
+        session = Session(self.connection, self.lock, only_reads, cancel)
         self._guard(session.begin)
         self.session = session
-
-    @abstractmethod
-    def connect_session(self, *, only_reads: bool) -> Connection:
-        """Return the connection as a session uses it."""
 
     def commit(self) -> None:
         """Commit the transaction, which no token stops any more."""
@@ -265,18 +286,9 @@ class Database(ABC):
 
         For transactions that only read. All connections share it, so it must not hold this one.
         """
-        return self.memory.get(self.build_id(), key, compute, self.check_cancelled)
-
-    @abstractmethod
-    def build_id(self) -> Hashable:
-        """Return what tells this build from others."""
-
-    @abstractmethod
-    def _guard(self, statement: Callable[[], T]) -> T:
-        """Run a statement; raise errors that name a remedy."""
-
-    @abstractmethod
-    def close(self) -> None: ...
+        if self.build is None:
+            self.build = self._guard(self.connection.build_id)
+        return self.memory.get(self.build, key, compute, self.check_cancelled)
 
     # -- facts about the index
 
@@ -349,12 +361,16 @@ class SqlRows:
         if column == MADE_FROM:
             return [(value, id) for value in sorted(values) for id in self.ids((column,), (value,))[:limit]]
         if limit is not None:
-            return self.db.ids_grouped(self.table, column, values, limit)
+            return self.db.grouped(self.table, "id", f'"{column}" = v.value', values, limit)
         query = f'SELECT "{column}", id FROM {self.db.relation(self.table)} WHERE "{column}"'
         return self.db.all_in(query, values, f'ORDER BY "{column}", id')
 
     def child_values(self, parents: Sequence[str], column: str) -> dict[str, list[Any]]:
-        return self.db.child_values(self.table, parents, column)
+        children: dict[str, list[Any]] = {parent: [] for parent in parents}
+        test = "id > v.value || '.' AND id < v.value || '/'"  # / follows . in ASCII
+        for parent, child in self.db.grouped(self.table, column, test, parents):
+            children[parent].append(child)
+        return children
 
     def pages(self, *columns: str) -> Iterator[list[Row]]:
         names = "*" if not columns else ", ".join(f'"{c}"' for c in ("id", *columns))
@@ -363,12 +379,3 @@ class SqlRows:
 
     def count(self) -> int:
         return int(self.db.all(f"SELECT count(*) FROM {self.db.relation(self.table)}")[0][0])
-
-
-def like_pattern(text: str) -> str:
-    """Return the LIKE pattern of a part, with `!` before its signs.
-
-    >>> like_pattern("5% off!")
-    '%5!% off!!%'
-    """
-    return "%" + re.sub("[!%_]", lambda sign: "!" + sign[0], text) + "%"

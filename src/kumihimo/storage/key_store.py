@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from kumihimo.core.errors import Cancelled
 from kumihimo.core.usage import Usage
-from kumihimo.storage.cache_database import SharedTables, TableWriter
+from kumihimo.storage.cache_database import SharedTables
+from kumihimo.storage.session import Connection
 from kumihimo.storage.sqlite.key_file import KeyFile
 
 _KEY_COLUMNS = "id, name, role, rights, daily_tokens, requests_per_minute, created, revoked"
@@ -121,7 +122,7 @@ def _counts(usage: Usage) -> tuple[object, ...]:
     return usage.calls, usage.prompt_tokens, usage.completion_tokens, usage.cost
 
 
-def _sum(db: TableWriter, rows: str, *values: object) -> Usage:
+def _sum(db: Connection, rows: str, *values: object) -> Usage:
     """Return the sum of the usage in these rows."""
     counts = db.all(f"SELECT {_COUNTS} FROM {rows}", *values)
     return sum((Usage(calls, prompt, 0, completion, cost) for calls, prompt, completion, cost in counts), Usage())

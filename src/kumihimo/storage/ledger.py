@@ -43,8 +43,8 @@ class SqlLedger:
         self._current_work = ("", "", "", False)
         self._last_wave: int | None = None
         text = db.types["TEXT"]
-        db.create_temporary("todo", f"wave {db.types['INTEGER']}, key {text}, PRIMARY KEY (wave, key)")
-        db.create_temporary("changed", f"tbl {text}, col {text}, key {text}, PRIMARY KEY (tbl, col, key)")
+        db.run(f"CREATE TEMP TABLE todo (wave {db.types['INTEGER']}, key {text}, PRIMARY KEY (wave, key))")
+        db.run(f"CREATE TEMP TABLE changed (tbl {text}, col {text}, key {text}, PRIMARY KEY (tbl, col, key))")
 
     # -- tables
 

@@ -196,7 +196,7 @@ class ResponseCache:
             yield
         finally:
             if self._is_closed:
-                self.database.disconnect()
+                self.database.close()
 
     def _write_batch(
         self, batch: list[tuple[bytes, bytes]], amounts: Mapping[tuple[str, str, str], tuple[Usage, int]]
@@ -297,3 +297,4 @@ class ResponseCache:
         with self._write_lock:
             self._is_closed = True
             self.database.close()
+            self.database.claims.close()

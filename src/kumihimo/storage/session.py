@@ -1,10 +1,10 @@
 """statements on a connection -> a transaction that its caller can cancel, and release during an LLM call."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock, RLock
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import IndexChanged
@@ -13,18 +13,28 @@ T = TypeVar("T")
 
 
 class Connection(Protocol):
-    """A connection to an index, as a session uses it.
+    """An open connection to a database, which runs our SQL: `?` stands for each value.
 
-    interrupted: the error of a statement that was interrupted, among others.
+    error: what it raises if a statement fails or is interrupted.
     """
 
     @property
-    def interrupted(self) -> type[Exception]: ...
-    def begin(self) -> None: ...
-    def commit(self) -> None: ...
+    def error(self) -> type[Exception]: ...
+    def all(self, sql: str, *values: object) -> list[tuple[Any, ...]]: ...
+    def all_in(self, sql: str, values: Sequence[object], rest: str = "") -> list[tuple[Any, ...]]:
+        """Return the rows with one of many values.
+
+        sql: ends with the name of the column. rest: what follows the test.
+        """
+
+    def run(self, sql: str, *values: object) -> int: ...  # the number of rows
+    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> int: ...
+    def microseconds(self) -> int: ...  # since 1970, by the clock that all processes share
+    def begin(self, *, only_reads: bool) -> None: ...
+    def commit(self, *, only_reads: bool) -> None: ...
     def interrupt(self) -> None: ...  # from another thread
-    def note_build(self) -> None: ...
-    def has_other_build(self) -> bool: ...  # than the one that was noted
+    def build_id(self) -> Hashable: ...  # what tells the present build from others
+    def close(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -42,7 +52,7 @@ class Session:
     is_over: bool = False
     _running: int = 0  # statements, one inside the other
     _speaking: int = 0  # requests to models that are under way
-    _has_noted: bool = False  # which build it reads
+    _build: Hashable = None  # that it reads, once it was released
     _interrupt_lock: Lock = field(default_factory=Lock)
     _forget_token: Callable[[], None] = lambda: None
 
@@ -50,7 +60,7 @@ class Session:
         """Open the transaction."""
         if self.cancel:
             self._forget_token = self.cancel.on_cancel(self._interrupt)
-        self.connection.begin()
+        self.connection.begin(only_reads=self.only_reads)
         self.is_open = True
 
     def run(self, statement: Callable[[], T]) -> T:
@@ -62,7 +72,7 @@ class Session:
                     return statement()
                 finally:
                     self._running -= 1
-        except self.connection.interrupted:
+        except self.connection.error:
             check_cancelled(self.cancel)
             raise
         finally:
@@ -101,7 +111,7 @@ class Session:
             self.stop()
             if self.is_open:
                 self.is_open = False
-                self.connection.commit()
+                self.connection.commit(only_reads=self.only_reads)
 
     def stop(self) -> None:
         """Forget the token, and let no request release the transaction."""
@@ -123,9 +133,9 @@ class Session:
 
     def _resume(self) -> None:
         """Open the transaction again. Raise IndexChanged if the index changed."""
-        self.connection.begin()
+        self.connection.begin(only_reads=self.only_reads)
         self.is_open = True
-        if self.connection.has_other_build():
+        if self.connection.build_id() != self._build:
             raise IndexChanged("another build has ended in the middle of the question: ask again")
 
     def _pause(self) -> None:
@@ -134,10 +144,9 @@ class Session:
             try:
                 if self.is_over or self._running or not self.is_open:
                     return
-                if not self._has_noted:
-                    self.connection.note_build()
-                    self._has_noted = True
+                if self._build is None:
+                    self._build = self.connection.build_id()
                 self.is_open = False
-                self.connection.commit()
+                self.connection.commit(only_reads=self.only_reads)
             finally:
                 self.lock.release()

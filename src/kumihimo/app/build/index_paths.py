@@ -78,6 +78,6 @@ def plan_paths(
         from shutil import rmtree
 
         index.store.close()
-        index.cache.database.disconnect()
+        index.cache.database.close()
         rmtree(index.folder, ignore_errors=not index.folder.exists())
     return plan

@@ -76,7 +76,7 @@ def remove_documents(
         if forget:
             drop_retired_tables(build.db, [step.name for step in build.steps])
             for vectors in build.vector_indexes():  # removed words are in no block
-                vectors.erase()
+                vectors.vectors.finish(erase=True)
     remote_sources.prune_mirrors(index, build.sources.values())
     import_store.remove_unused_imports(index.folder, {source.path for source in build.sources.values()})
     if forget:

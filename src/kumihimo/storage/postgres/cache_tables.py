@@ -6,16 +6,16 @@ Claims on keys of the cache are advisory locks.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from kumihimo.storage.cache_database import KeyClaims
+from kumihimo.storage.cache_database import CacheDatabase, KeyClaims
 from kumihimo.storage.postgres.connecting import connect, creating, explain_errors, rewrite_table
-from kumihimo.storage.postgres.connection import with_placeholders
+from kumihimo.storage.postgres.connection import PostgresConnection
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -65,7 +65,7 @@ class SchemaTables:
 
     def all(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         with self.open() as connection:
-            return SqlRunner(connection).all(sql, *values)
+            return PostgresConnection(connection).all(sql, *values)
 
     def has_table(self, name: str) -> bool:
         if name not in self._found:
@@ -84,22 +84,19 @@ class SchemaTables:
                 connection.execute(self.tables)
 
     @contextmanager
-    def write(self, *, synced: bool = False, erasing: bool = False) -> Iterator[SqlRunner]:  # noqa: ARG002 (always synced)
+    def write(self, *, synced: bool = False, erasing: bool = False) -> Iterator[PostgresConnection]:  # noqa: ARG002 (always synced)
         self.prepare()
         with self.open() as connection, connection.transaction():
-            yield SqlRunner(connection)
+            yield PostgresConnection(connection)
 
-    def disconnect(self) -> None:
+    def close(self) -> None:
         with self._lock:
             if self._connection:
                 self._connection.close()
             self._connection = None
 
-    def close(self) -> None:
-        self.disconnect()
 
-
-class CacheTables(SchemaTables):
+class CacheTables(SchemaTables, CacheDatabase):
     """The `CacheDatabase` in the schema of an index."""
 
     def __init__(self, place: IndexPlace) -> None:
@@ -112,11 +109,10 @@ class CacheTables(SchemaTables):
             can_write = "has_table_privilege('replies', 'INSERT') AND has_table_privilege('usage', 'INSERT')"
         return bool(self.all(f"SELECT {can_write}")[0][0])
 
-    def select(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        return self.all(sql, *values) if self.exists() else []
-
-    def select_in(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        return self.select(f"{sql} = ANY(?)", list(values)) if values else []
+    @contextmanager
+    def read(self) -> Iterator[PostgresConnection | None]:
+        with self.open() as connection:
+            yield PostgresConnection(connection) if self.exists() else None
 
     def shrink(self) -> bool:
         """Rewrite the replies; return whether no reader is in the way."""
@@ -144,33 +140,6 @@ class CacheTables(SchemaTables):
             with self.write() as db:
                 db.run("DELETE FROM replies WHERE key = ANY(?)", damaged)
         return [f"{len(damaged):,} replies cannot be read"] if damaged else []
-
-    def close(self) -> None:
-        self.disconnect()
-        self.claims.close()
-
-
-@dataclass(frozen=True, slots=True)
-class SqlRunner:
-    """A connection that runs our SQL."""
-
-    connection: Connection[Any]
-
-    def all(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        return self.connection.cursor(binary=True).execute(with_placeholders(sql), values).fetchall()
-
-    def run(self, sql: str, *values: object) -> int:
-        return self.connection.execute(with_placeholders(sql), values).rowcount
-
-    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
-        cursor, rows = self.connection.cursor(), list(rows)
-        if rows:
-            cursor.executemany(with_placeholders(sql), rows)
-        return cursor.rowcount if rows else 0
-
-    def microseconds(self) -> int:
-        [(microseconds,)] = self.all("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
-        return int(microseconds)
 
 
 @dataclass(slots=True)

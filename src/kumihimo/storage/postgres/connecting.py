@@ -64,37 +64,35 @@ def rewrite_table(connection: "Connection[Any]", table: str) -> None:
 
 
 @contextmanager
-def explain_errors(location: str, *, is_reading: bool = False) -> Iterator[None]:
-    """Raise IndexUnavailable with a remedy where the server fails.
-
-    is_reading: a missing table is one of a build that has ended. Other errors become StorageError.
-    """
-    import psycopg
-    from psycopg import errors
+def explain_errors(location: str) -> Iterator[None]:
+    """Raise IndexUnavailable with a remedy where the server fails."""
+    from psycopg import Error
 
     try:
         yield
-    except errors.UndefinedTable as error:
-        if is_reading:
-            raise IndexChanged("another build has ended in the middle of the question: ask again") from error
-        raise StorageError(str(error)) from error
-    except errors.InsufficientPrivilege as error:
-        reason = str(error).splitlines()[0]
-        raise IndexUnavailable(
-            f"{location}: {reason}: connect as a role that may, or GRANT it (see the page on PostgreSQL)"
-        ) from error
-    except psycopg.OperationalError as error:
-        raise _explain(location, error) from error
-    except psycopg.Error as error:
-        raise StorageError(str(error)) from error
+    except Error as error:
+        raise explain(location, error) from error
 
 
-def _explain(location: str, error: Exception) -> KumiError:
-    from psycopg import errors
+def explain(location: str, error: Exception, *, is_reading: bool = False) -> KumiError | StorageError:
+    """Return our error for one of psycopg, with its remedy.
+
+    is_reading: a missing table is one of a build that has ended.
+    """
+    from psycopg import OperationalError, errors
 
     reason = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, errors.UndefinedTable) and is_reading:
+        return IndexChanged("another build has ended in the middle of the question: ask again")
+    if isinstance(error, errors.InsufficientPrivilege):
+        reason = str(error).splitlines()[0]
+        return IndexUnavailable(
+            f"{location}: {reason}: connect as a role that may, or GRANT it (see the page on PostgreSQL)"
+        )
     if isinstance(error, errors.DiskFull):
         return IndexUnavailable(f"the disk of {location} is full: make room, and run the same command again")
     if isinstance(error, errors.QueryCanceled):
         return IndexUnavailable(f"{location} stopped a statement ({reason}): raise its statement_timeout")
-    return IndexUnavailable(f"{location} failed ({reason}): run the same command again when the server is well")
+    if isinstance(error, OperationalError):
+        return IndexUnavailable(f"{location} failed ({reason}): run the same command again when the server is well")
+    return StorageError(str(error))

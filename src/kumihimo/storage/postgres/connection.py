@@ -7,20 +7,19 @@ build.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.table import Codec, Row
-from kumihimo.storage.database import Database, like_pattern
-from kumihimo.storage.postgres.connecting import explain_errors
+from kumihimo.storage.database import Database
+from kumihimo.storage.postgres.connecting import explain
 
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 
-T = TypeVar("T")
 _TEXT = 'TEXT COLLATE "C"'  # compares bytes, as Python and SQLite do
 _TYPES = {"TEXT": _TEXT, "JSON": _TEXT, "INTEGER": "BIGINT", "REAL": "DOUBLE PRECISION", "BLOB": "BYTEA"}
 _MIN_COPIED = 20  # rows; COPY has a cost of its own
@@ -33,63 +32,28 @@ class PostgresDb(Database):
     """A connection to one schema."""
 
     types: ClassVar[Mapping[str, str]] = _TYPES
+    like: ClassVar[str] = "ILIKE"
 
-    connection: "Connection[Any]"
+    connection: "PostgresConnection"
     location: str
-    build: Hashable = None
     written: Counter[str] = field(default_factory=Counter)  # rows by table, since the planner looked
 
-    # -- statements
-
-    def all(self, sql: str, *values: object) -> list[Row]:
-        return self._guard(lambda: self._fetch(with_placeholders(sql), encode_row(values)))
-
-    def all_in(self, sql: str, values: Sequence[object], rest: str = "") -> list[Row]:
-        return self.all(f"{sql} = ANY(?) {rest}", list(values)) if values else []
-
-    def _fetch(self, query: str, values: Sequence[object]) -> list[Row]:
-        rows: list[Row] = self._cursor().execute(query, values).fetchall()
-        return list(map(decode_row, rows))
-
-    def run(self, sql: str, *values: object) -> None:
-        self._guard(lambda: self._cursor().execute(with_placeholders(sql), encode_row(values)))
-
-    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
-        encoded = [encode_row(row) for row in rows]
-        if encoded:
-            self._guard(lambda: self._cursor().executemany(with_placeholders(sql), encoded))
+    def explain(self, error: Exception) -> Exception:
+        return explain(self.location, error, is_reading=bool(self.session and self.session.only_reads))
 
     def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         encoded = [encode_row(row) for row in rows]
         names, relation = ", ".join(f'"{column}"' for column in columns), self.relation(table)
         self.written[table] += len(encoded)
         if 0 < len(encoded) < _MIN_COPIED:
-            sql = f"INSERT INTO {relation} ({names}) VALUES ({', '.join(['%s'] * len(columns))})"
-            self._guard(lambda: self._cursor().executemany(sql, encoded))
+            self.many(f"INSERT INTO {relation} ({names}) VALUES ({', '.join('?' * len(columns))})", encoded)
         elif encoded:
             self._guard(lambda: self._copy(f"COPY {relation} ({names}) FROM STDIN", encoded))
 
     def _copy(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
-        with self._cursor().copy(sql) as copy:
+        with self.connection.driver.cursor(binary=True).copy(sql) as copy:
             for row in rows:
                 copy.write_row(row)
-
-    def _cursor(self) -> "Cursor[Any]":
-        return self.connection.cursor(binary=True)
-
-    def _guard(self, statement: Callable[[], T]) -> T:
-        """Run a statement; raise IndexUnavailable with a remedy if it fails."""
-        with explain_errors(self.location, is_reading=bool(self.session and self.session.only_reads)):
-            if self.session:
-                return self.session.run(statement)
-            with self.lock:
-                return statement()
-
-    def close(self) -> None:
-        with self.lock:
-            if self.session:
-                self.session.stop()
-            self.connection.close()
 
     def roll_back(self) -> None:
         """Leave the transaction, or close the connection."""
@@ -100,7 +64,7 @@ class PostgresDb(Database):
             try:
                 if session:
                     session.stop()
-                self.connection.rollback()
+                self.connection.driver.rollback()
             except psycopg.Error:
                 self.connection.close()
 
@@ -129,9 +93,6 @@ class PostgresDb(Database):
         if self._relations().pop(table, None):
             self.run("DELETE FROM relations WHERE name = ?", table)
 
-    def create_temporary(self, table: str, columns: str) -> None:
-        self.run(f"CREATE TEMP TABLE {table} ({columns}) ON COMMIT DROP")
-
     def create_rows(self, table: str, codec: Codec[Any]) -> None:
         self.create_table(table, self.rows_shape(table, codec))
 
@@ -155,75 +116,72 @@ class PostgresDb(Database):
         if self.written.pop(table, 0) >= _MIN_ANALYZED:
             self.run(f"ANALYZE {self.relation(table)}")
 
-    def ids_grouped(self, table: str, column: str, values: Sequence[str], limit: int) -> list[tuple[str, str]]:
-        subquery = f'SELECT id FROM {self.relation(table)} WHERE "{column}" = v.value ORDER BY id LIMIT ?'
-        query = f"SELECT v.value, r.id FROM {_VALUES} CROSS JOIN LATERAL ({subquery}) AS r ORDER BY v.place, r.id"
-        return [(value, id) for value, id in self.all(query, list(values), limit)]
-
-    def child_values(self, table: str, parents: Sequence[str], column: str) -> dict[str, list[Any]]:
-        condition = "id > v.value || '.' AND id < v.value || '/'"  # / follows . in ASCII
+    def grouped(
+        self, table: str, column: str, test: str, values: Sequence[str], limit: int | None = None
+    ) -> list[tuple[str, Any]]:
         # its order keeps the planner from joining it, and so from reading a whole index for each value
-        subquery = f'SELECT id, "{column}" AS child FROM {self.relation(table)} WHERE {condition} ORDER BY id'
-        query = f"SELECT v.value, r.child FROM {_VALUES} CROSS JOIN LATERAL ({subquery}) AS r ORDER BY v.place, r.id"
-        children: dict[str, list[Any]] = {parent: [] for parent in parents}
-        for parent, child in self.all(query, list(parents)):
-            children[parent].append(child)
-        return children
+        rows = f'SELECT id, "{column}" AS found FROM {self.relation(table)} WHERE {test} ORDER BY id LIMIT ?'
+        each = "unnest(?::text[]) WITH ORDINALITY AS v(value, place)"
+        query = f"SELECT v.value, r.found FROM {each} CROSS JOIN LATERAL ({rows}) AS r ORDER BY v.place, r.id"
+        return [(value, found) for value, found in self.all(query, list(values), limit)]
 
     def glob(self, value: str, pattern: str) -> tuple[str, str]:
         return f"{value} ~ ?", glob_to_regex(pattern)
 
-    def contains(self, value: str, text: str) -> tuple[str, str]:
-        return f"{value} ILIKE ? ESCAPE '!'", like_pattern(text)
 
-    # -- the transaction
-
-    def connect_session(self, *, only_reads: bool) -> "PostgresConnection":
-        from psycopg import OperationalError
-
-        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if only_reads else "BEGIN"
-        return PostgresConnection(self, begin, OperationalError)
-
-    def build_id(self) -> Hashable:
-        """Return what tells this build from others."""
-        if self.build is None:
-            self.build = hash_parts(*(part for row in self.all(_FACTS) for part in row))
-        return self.build
-
-
-_VALUES = "unnest(?::text[]) WITH ORDINALITY AS v(value, place)"
 _FACTS = "SELECT name, value FROM meta UNION ALL SELECT relation, name FROM relations ORDER BY 1, 2"
 
 
 @dataclass(slots=True)
 class PostgresConnection:
-    """A connection as a session uses it.
+    """An open connection to PostgreSQL."""
 
-    begins_with: the statement that opens the transaction.
-    """
+    driver: "Connection[Any]"
 
-    db: PostgresDb
-    begins_with: str
-    interrupted: type[Exception]
-    facts: object = None  # about the index, when the build was noted
+    @property
+    def error(self) -> type[Exception]:
+        from psycopg import Error
 
-    def begin(self) -> None:
-        self.db.connection.execute(self.begins_with)
+        return Error
 
-    def commit(self) -> None:
-        self.db.connection.execute("COMMIT")
+    def all(self, sql: str, *values: object) -> list[Row]:
+        rows: list[Row] = self._execute(sql, values).fetchall()
+        return list(map(decode_row, rows))
+
+    def all_in(self, sql: str, values: Sequence[object], rest: str = "") -> list[Row]:
+        return self.all(f"{sql} = ANY(?) {rest}", list(values))
+
+    def run(self, sql: str, *values: object) -> int:
+        return self._execute(sql, values).rowcount
+
+    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
+        cursor, encoded = self.driver.cursor(), [encode_row(row) for row in rows]
+        if encoded:
+            cursor.executemany(with_placeholders(sql), encoded)
+        return cursor.rowcount if encoded else 0
+
+    def _execute(self, sql: str, values: Sequence[object]) -> "Cursor[Any]":
+        return self.driver.cursor(binary=True).execute(with_placeholders(sql), encode_row(values))
+
+    def microseconds(self) -> int:
+        [(microseconds,)] = self.all("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+        return int(microseconds)
+
+    def begin(self, *, only_reads: bool) -> None:
+        self.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if only_reads else "BEGIN")
+
+    def commit(self, *, only_reads: bool) -> None:  # noqa: ARG002 (the server has no log to empty)
+        self.run("COMMIT")
 
     def interrupt(self) -> None:
-        self.db.connection.cancel_safe()
+        self.driver.cancel_safe()
 
-    def note_build(self) -> None:
-        self.facts = self._read_facts()
+    def build_id(self) -> Hashable:
+        """Return what tells the present build from others."""
+        return hash_parts(*(part for row in self.all(_FACTS) for part in row))
 
-    def has_other_build(self) -> bool:
-        return self._read_facts() != self.facts
-
-    def _read_facts(self) -> object:
-        return self.db.connection.execute(_FACTS).fetchall()
+    def close(self) -> None:
+        self.driver.close()
 
 
 @cache

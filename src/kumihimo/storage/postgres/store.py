@@ -14,7 +14,7 @@ from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import IndexBusy, IndexUnavailable
 from kumihimo.storage.database import BuildMemory, check_format
 from kumihimo.storage.postgres import cache_tables, connecting
-from kumihimo.storage.postgres.connection import PostgresDb
+from kumihimo.storage.postgres.connection import PostgresConnection, PostgresDb
 
 if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool  # noqa: TID251 (a type)
@@ -97,9 +97,9 @@ class PostgresStore:
         with closing(self._open()) as db:  # without COMMIT, this rolls back
             self._lock_builds(db, cancel, wait=wait)
             self._drop_unused(db)
-            with connecting.explain_errors(self.location), connecting.creating(db.connection, self.place.schema):
+            with connecting.explain_errors(self.location), connecting.creating(db.connection.driver, self.place.schema):
                 if not self.place.cache_file:  # now: the cache does not wait for this build, and roles can get rights
-                    db.connection.execute(cache_tables.CACHE_TABLES)
+                    db.connection.driver.execute(cache_tables.CACHE_TABLES)
             db.begin(cancel)
             self._prepare_tables(db, rebuild=rebuild)
             yield db
@@ -121,7 +121,7 @@ class PostgresStore:
                     relations = self._drop_unused(db)
                     db.run(f"SET lock_timeout = '{0 if wait else _REWRITE_SECONDS}s'")
                     for relation in relations:
-                        connecting.rewrite_table(db.connection, relation)
+                        connecting.rewrite_table(db.connection.driver, relation)
                 except (LockNotAvailable, TimeoutError) as error:
                     raise IndexBusy(
                         f"another process uses {self.location}, so its tables still hold what you removed: "
@@ -137,7 +137,8 @@ class PostgresStore:
     # -- connections
 
     def _open(self) -> PostgresDb:
-        return PostgresDb(connecting.connect(self.place), self.location, memory=self._memory)
+        connection = PostgresConnection(connecting.connect(self.place))
+        return PostgresDb(connection, self.location, memory=self._memory)
 
     @contextmanager
     def _pooled(self) -> Iterator[PostgresDb]:
@@ -145,8 +146,8 @@ class PostgresStore:
         from psycopg_pool import PoolTimeout
 
         try:
-            with connecting.explain_errors(self.location), self._open_pool().connection() as connection:
-                yield PostgresDb(connection, self.location, memory=self._memory)
+            with connecting.explain_errors(self.location), self._open_pool().connection() as driver:
+                yield PostgresDb(PostgresConnection(driver), self.location, memory=self._memory)
         except PoolTimeout as error:
             raise IndexUnavailable(
                 f"{self.location} has no free connection for {_POOL_TIMEOUT:g} s: ask less at once, or raise "

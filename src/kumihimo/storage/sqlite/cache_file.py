@@ -4,7 +4,7 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from shutil import disk_usage
@@ -12,8 +12,9 @@ from threading import Lock
 from typing import Any
 
 from kumihimo.core.errors import IndexUnavailable
-from kumihimo.storage.cache_database import KeyClaims
-from kumihimo.storage.sqlite.database_file import SqliteWriter, database_address, in_lists, is_immutable
+from kumihimo.storage.cache_database import CacheDatabase, KeyClaims
+from kumihimo.storage.sqlite.connection import SqliteConnection
+from kumihimo.storage.sqlite.database_file import database_address, is_immutable
 
 _CREATE_TABLES = """
 CREATE TABLE IF NOT EXISTS replies (key BLOB NOT NULL UNIQUE, value BLOB NOT NULL);
@@ -38,7 +39,7 @@ _MAX_GAP = 1000  # missing row numbers for each one found
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
-class CacheFile:
+class CacheFile(CacheDatabase):
     """The `CacheDatabase` in one file of SQLite."""
 
     def __init__(self, path: Path) -> None:
@@ -73,17 +74,15 @@ class CacheFile:
     def has_table(self, name: str) -> bool:
         return bool(self.select("SELECT 1 FROM sqlite_master WHERE name = ?", name))
 
-    def select(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+    @contextmanager
+    def read(self) -> Iterator[SqliteConnection | None]:
         with self._read_lock, explain_cache_errors(self.path):
             if self._reader is None:
                 self._reader = open_to_read(self.path)
-            return self._reader.execute(sql, values).fetchall() if self._reader else []
-
-    def select_in(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        return [row for in_list, batch in in_lists(values) for row in self.select(f"{sql} {in_list}", *batch)]
+            yield SqliteConnection(self._reader, self.path) if self._reader else None
 
     @contextmanager
-    def write(self, *, synced: bool = False, erasing: bool = False) -> Iterator[SqliteWriter]:
+    def write(self, *, synced: bool = False, erasing: bool = False) -> Iterator[SqliteConnection]:
         with self._write_lock, explain_cache_errors(self.path):
             connection = self._connect()
             connection.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
@@ -91,7 +90,7 @@ class CacheFile:
                 connection.execute("BEGIN IMMEDIATE")
                 if erasing:
                     connection.execute("PRAGMA secure_delete = ON")
-                yield SqliteWriter(connection)
+                yield SqliteConnection(connection, self.path)
 
     def shrink(self) -> bool:
         """Overwrite free space; return whether no reader is in the way."""
@@ -102,18 +101,14 @@ class CacheFile:
         return not blocked
 
     def check(self, is_reply: Callable[[object], bool], *, repair: bool) -> list[str]:
-        self.disconnect()
+        self.close()
         return check_cache(self.path, is_reply, repair=repair)
 
-    def disconnect(self) -> None:
+    def close(self) -> None:
         with self._read_lock, self._write_lock:
             for connection in filter(None, (self._writer, self._reader)):
                 connection.close()
             self._writer = self._reader = None
-
-    def close(self) -> None:
-        self.disconnect()
-        self.claims.close()
 
 
 @contextmanager

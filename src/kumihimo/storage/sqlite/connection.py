@@ -2,19 +2,20 @@
 
 import json
 import sqlite3
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.table import Codec, Row
-from kumihimo.storage.database import Database, like_pattern
-from kumihimo.storage.sqlite.database_file import explain_error, in_lists, truncate_log
+from kumihimo.storage.database import Database
+from kumihimo.storage.sqlite.database_file import explain_error, truncate_log
 from kumihimo.storage.sqlite.shared_texts import drop_rows, find_wrong_uses, stored_rows, stored_table, table_ddl
 
-T = TypeVar("T")
+_MAX_LISTED = 1000  # values of one query
 
 
 @dataclass(slots=True)
@@ -22,46 +23,17 @@ class Db(Database):
     """A connection to index.db. Each statement raises IndexDamaged if the file is damaged."""
 
     types: ClassVar[Mapping[str, str]] = {"JSON": "TEXT"} | {k: k for k in ("TEXT", "INTEGER", "REAL", "BLOB")}
+    like: ClassVar[str] = "LIKE"
 
-    connection: sqlite3.Connection
+    connection: "SqliteConnection"
     path: Path
-    version: int = -1  # of the file, when its build was identified
-    build: Hashable = None
 
-    # -- statements
-
-    def all(self, sql: str, *values: object) -> list[Row]:
-        return self._guard(lambda: self.connection.execute(sql, values).fetchall())
-
-    def all_in(self, sql: str, values: Sequence[object], rest: str = "") -> list[Row]:
-        return [row for in_list, batch in in_lists(values) for row in self.all(f"{sql} {in_list} {rest}", *batch)]
-
-    def run(self, sql: str, *values: object) -> None:
-        self._guard(lambda: self.connection.execute(sql, values))
-
-    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
-        self._guard(lambda: self.connection.executemany(sql, rows))
+    def explain(self, error: Exception) -> Exception:
+        return explain_error(self.path, error)
 
     def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         names = ", ".join(f'"{column}"' for column in columns)
         self.many(f'INSERT INTO "{table}" ({names}) VALUES ({", ".join("?" * len(columns))})', rows)
-
-    def _guard(self, statement: Callable[[], T]) -> T:
-        """Run a statement; raise IndexDamaged if the file is damaged."""
-        try:
-            if self.session:
-                return self.session.run(statement)
-            with self.lock:
-                return statement()
-        except sqlite3.Error as error:
-            raise explain_error(self.path, error) from error
-
-    def close(self) -> None:
-        """Close the connection once no statement is running."""
-        with self.lock:
-            if self.session:
-                self.session.stop()
-            self.connection.close()
 
     # -- tables
 
@@ -83,9 +55,6 @@ class Db(Database):
     def drop_table(self, table: str) -> None:
         drop_rows(self, table)
 
-    def create_temporary(self, table: str, columns: str) -> None:
-        self.run(f"CREATE TEMP TABLE {table} ({columns}) WITHOUT ROWID")
-
     def create_rows(self, table: str, codec: Codec[Any]) -> None:
         for statement in table_ddl(table, codec).split(";"):
             self.run(statement)
@@ -103,23 +72,16 @@ class Db(Database):
             name, names = "_".join([table, *columns]), ", ".join(f'"{c}"' for c in (*columns, "id"))
             self.run(f'CREATE INDEX IF NOT EXISTS "{name}" ON "{stored_table(table, codec)}" ({names})')
 
-    def ids_grouped(self, table: str, column: str, values: Sequence[str], limit: int) -> list[tuple[str, str]]:
-        subquery = f'SELECT id FROM "{table}" WHERE "{column}" = value ORDER BY id LIMIT ?'
-        query = f"SELECT value, (SELECT json_group_array(id) FROM ({subquery})) FROM json_each(?)"
-        groups = self.all(query, limit, json.dumps(list(values)))
-        return [(value, id) for value, ids in groups for id in json.loads(ids)]
-
-    def child_values(self, table: str, parents: Sequence[str], column: str) -> dict[str, list[Any]]:
-        condition = "id > value || '.' AND id < value || '/'"  # / follows . in ASCII
-        subquery = f'SELECT "{column}" AS child FROM "{table}" WHERE {condition} ORDER BY id'
-        query = f"SELECT value, (SELECT json_group_array(child) FROM ({subquery})) FROM json_each(?)"
-        return {parent: json.loads(values) for parent, values in self.all(query, json.dumps(list(parents)))}
+    def grouped(
+        self, table: str, column: str, test: str, values: Sequence[str], limit: int | None = None
+    ) -> list[tuple[str, Any]]:
+        rows = f'SELECT "{column}" AS found FROM "{table}" WHERE {test} ORDER BY id LIMIT ?'
+        query = f"SELECT v.value, (SELECT json_group_array(found) FROM ({rows})) FROM json_each(?) AS v"
+        groups = self.all(query, -1 if limit is None else limit, json.dumps(list(values)))
+        return [(value, found) for value, group in groups for found in json.loads(group)]
 
     def glob(self, value: str, pattern: str) -> tuple[str, str]:
         return f"{value} GLOB ?", pattern
-
-    def contains(self, value: str, text: str) -> tuple[str, str]:
-        return f"{value} LIKE ? ESCAPE '!'", like_pattern(text)
 
     # -- damage
 
@@ -128,62 +90,56 @@ class Db(Database):
         pages = [message for (message,) in self.all("PRAGMA integrity_check") if message != "ok"]
         return pages or find_wrong_uses(self)
 
-    # -- the transaction
-
-    def connect_session(self, *, only_reads: bool) -> "SqliteConnection":
-        return SqliteConnection(self.connection, self.path, "BEGIN" if only_reads else "BEGIN IMMEDIATE")
-
-    def build_id(self) -> Hashable:
-        """Return what tells this build from others.
-
-        The facts about an index hold the checksums of its tables; a search index that is made again is another table.
-        """
-        with self.locked():
-            version = self.all("PRAGMA data_version")[0][0]
-            if version != self.version:
-                facts = chain.from_iterable(self.all("SELECT name, value FROM meta ORDER BY name"))
-                self.build = self.all("PRAGMA schema_version")[0][0], hash_parts(*facts)
-                self.version = version
-            return self.build
-
 
 @dataclass(slots=True)
 class SqliteConnection:
-    """A connection as a session uses it.
+    """An open connection to a file of SQLite."""
 
-    begins_with: the statement that opens the transaction.
-    """
-
-    connection: sqlite3.Connection
+    driver: sqlite3.Connection
     path: Path
-    begins_with: str
-    interrupted: type[Exception] = sqlite3.OperationalError
-    version: int = -1  # of the file, when the build was noted
-    facts: object = None  # about the index, then
+    error: ClassVar[type[Exception]] = sqlite3.Error
+    version: int = -1  # of the file, when its build was identified
+    build: Hashable = None
 
-    def begin(self) -> None:
-        self.connection.execute(self.begins_with)
+    def all(self, sql: str, *values: object) -> list[Row]:
+        return self.driver.execute(sql, values).fetchall()
 
-    def commit(self) -> None:
-        self.connection.execute("COMMIT")
-        if self.begins_with == "BEGIN":
-            truncate_log(self.connection, self.path)
+    def all_in(self, sql: str, values: Sequence[object], rest: str = "") -> list[Row]:
+        batches = (values[i : i + _MAX_LISTED] for i in range(0, len(values), _MAX_LISTED))
+        return [row for v in batches for row in self.all(f"{sql} IN ({','.join('?' * len(v))}) {rest}", *v)]
+
+    def run(self, sql: str, *values: object) -> int:
+        return self.driver.execute(sql, values).rowcount
+
+    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
+        return self.driver.executemany(sql, rows).rowcount
+
+    def microseconds(self) -> int:
+        return time.time_ns() // 1000
+
+    def begin(self, *, only_reads: bool) -> None:
+        self.run("BEGIN" if only_reads else "BEGIN IMMEDIATE")
+
+    def commit(self, *, only_reads: bool) -> None:
+        self.run("COMMIT")
+        if only_reads:
+            truncate_log(self.driver, self.path)
 
     def interrupt(self) -> None:
-        self.connection.interrupt()
+        self.driver.interrupt()
 
-    def note_build(self) -> None:
-        self.version, self.facts = self._data_version(), self._read_facts()
+    def build_id(self) -> Hashable:
+        """Return what tells the present build from others.
 
-    def has_other_build(self) -> bool:
-        if (version := self._data_version()) == self.version:
-            return False
-        self.version = version  # also changes where the log begins again
-        return self._read_facts() != self.facts
+        The facts about an index hold the checksums of its tables; a search index that is made again is another table.
+        The version of the file also changes where the log begins again.
+        """
+        [(version,)] = self.all("PRAGMA data_version")
+        if version != self.version:
+            facts = chain.from_iterable(self.all("SELECT name, value FROM meta ORDER BY name"))
+            self.build = self.all("PRAGMA schema_version")[0][0], hash_parts(*facts)
+            self.version = version
+        return self.build
 
-    def _data_version(self) -> int:
-        return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
-
-    def _read_facts(self) -> object:
-        """Return the checksums of all tables, and other facts about the build."""
-        return self.connection.execute("SELECT name, value FROM meta ORDER BY name").fetchall()
+    def close(self) -> None:
+        self.driver.close()

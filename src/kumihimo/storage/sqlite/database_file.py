@@ -2,17 +2,13 @@
 
 import os
 import sqlite3
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any
 
 from kumihimo.core.errors import IndexDamaged, IndexUnavailable
 from kumihimo.storage import StorageError
 
-_MAX_LISTED = 1000  # values of one query
 _BUSY_TIMEOUT = 5000  # milliseconds; the default of Python
 
 
@@ -39,7 +35,7 @@ def truncate_log(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT}")
 
 
-def explain_error(path: Path, error: sqlite3.Error) -> IndexUnavailable | StorageError:
+def explain_error(path: Path, error: Exception) -> IndexUnavailable | StorageError:
     """Return our error for one of SQLite, with the remedy."""
     if "unable to open" in str(error):
         remedy = "check its permissions; if its disk is read-only, copy the folder to a place where you can write"
@@ -54,32 +50,6 @@ def explain_error(path: Path, error: sqlite3.Error) -> IndexUnavailable | Storag
         message = f"{path} is damaged ({error}): run `kumi check --repair`, or put your back-up in its place"
         return IndexDamaged(message)
     return StorageError(str(error))
-
-
-@dataclass(frozen=True, slots=True)
-class SqliteWriter:
-    """A transaction that writes."""
-
-    connection: sqlite3.Connection
-
-    def all(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        return self.connection.execute(sql, values).fetchall()
-
-    def run(self, sql: str, *values: object) -> int:
-        return self.connection.execute(sql, values).rowcount
-
-    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
-        return self.connection.executemany(sql, rows).rowcount
-
-    def microseconds(self) -> int:
-        return time.time_ns() // 1000
-
-
-def in_lists(values: Sequence[object]) -> Iterator[tuple[str, Sequence[object]]]:
-    """Yield tests of a column for many values, with their values."""
-    for i in range(0, len(values), _MAX_LISTED):
-        batch = values[i : i + _MAX_LISTED]
-        yield f"IN ({','.join('?' * len(batch))})", batch
 
 
 def database_address(path: PurePath, options: str = "") -> str:

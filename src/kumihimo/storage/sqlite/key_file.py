@@ -7,7 +7,7 @@ from pathlib import Path
 from threading import Lock
 
 from kumihimo.core.errors import IndexUnavailable
-from kumihimo.storage.sqlite.database_file import SqliteWriter
+from kumihimo.storage.sqlite.connection import SqliteConnection
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS keys (id TEXT PRIMARY KEY, hash BLOB UNIQUE NOT NULL, name TEXT NOT NULL, role TEXT NOT NULL,
@@ -42,11 +42,11 @@ class KeyFile:
             pass
 
     @contextmanager
-    def write(self) -> Iterator[SqliteWriter]:
+    def write(self) -> Iterator[SqliteConnection]:
         """Yield a transaction. Raise IndexUnavailable if it fails."""
         try:
             with self._lock, self._connect() as connection:
-                yield SqliteWriter(connection)
+                yield SqliteConnection(connection, self.path)
         except (sqlite3.DatabaseError, OSError) as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
                 raise IndexUnavailable(

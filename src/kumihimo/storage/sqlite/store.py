@@ -11,7 +11,7 @@ from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import IndexBusy, IndexUnavailable
 from kumihimo.storage import StorageError
 from kumihimo.storage.database import BuildMemory, check_format
-from kumihimo.storage.sqlite.connection import Db
+from kumihimo.storage.sqlite.connection import Db, SqliteConnection
 from kumihimo.storage.sqlite.database_file import database_address, explain_error, is_immutable
 
 _REWRITE_TIMEOUT = 10_000  # milliseconds to wait for other processes
@@ -166,14 +166,15 @@ class SqliteStore:
         check_format(version or FORMAT, FORMAT, str(self.folder), rebuild=rebuild)
 
 
-def _connect(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
+def _connect(path: Path, *, immutable: bool = False) -> SqliteConnection:
     address = database_address(path.resolve(), "?immutable=1") if immutable else str(path)
     try:
-        return sqlite3.connect(
+        driver = sqlite3.connect(
             address, uri=immutable, isolation_level=None, check_same_thread=False, cached_statements=128
         )
     except sqlite3.Error as error:
         raise explain_error(path, error) from error
+    return SqliteConnection(driver, path)
 
 
 def _file_size(path: Path) -> int:
