@@ -1,11 +1,10 @@
 """recorded commands -> which replies are used, stale or missing; written replies -> the files of the recorded model.
 
     python -m docs.recorded                       count, and write the missing requests to build/recorded/missing.jsonl
-    python -m docs.recorded --split 4             also as four files of prompts, each with an empty form for the replies
     python -m docs.recorded --add replies.jsonl   check replies, lines of {"key": ..., "reply": ...}, and keep good ones
     python -m docs.recorded --model gpt-5-mini    ask a model of yours for what is missing
     python -m docs.recorded --prune               delete the replies that nothing asks for any more
-    python -m docs.recorded --page                write docs/recorded.md again
+    python -m docs.recorded --page                write examples-recorded/answers.md again
 
 Each stage needs the replies of the one before: extraction, descriptions, reports by level, questions. One run collects
 what is missing at this stage; run it again when the replies are in. The exit status is 1 while something is missing.
@@ -13,16 +12,16 @@ what is missing at this stage; run it again when the replies are in. The exit st
 
 from __future__ import annotations
 
+import json
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from docs.recorded_page import write_page
+from docs.recorded_page import PAGE, write_page
 from docs.recorded_run import REPLIES, Asked, Run, run_commands, write_jsonl
-from docs.recorded_work import read_written, write_work_files
 
 from kumihimo.app.facade import Kumihimo
 from kumihimo.core.errors import ItemFailed
@@ -31,7 +30,7 @@ from kumihimo.llm.cached_llm import connect_model
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.recorded import Recording, read_recordings
 
-WORK = Path(__file__).parents[1] / "build" / "recorded"
+MISSING = Path(__file__).parents[1] / "build" / "recorded" / "missing.jsonl"
 _MAX_REFUSED = 20  # replies to name
 Recorded = dict[str, dict[str, Recording]]  # step -> key -> recording
 
@@ -141,9 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--add", type=Path, action="append", metavar="FILE", help="JSONL of replies; may be repeated")
     parser.add_argument("--model", help="ask this model, with the settings of kumi.toml and the environment")
     parser.add_argument("--prune", action="store_true", help="delete stale replies")
-    parser.add_argument("--split", type=int, default=0, metavar="N", help="write N files of prompts and forms")
-    parser.add_argument("--out", type=Path, default=WORK, metavar="DIR", help=f"where they go (default: {WORK})")
-    parser.add_argument("--page", action="store_true", help="write docs/recorded.md")
+    parser.add_argument("--page", action="store_true", help=f"write {PAGE.name}")
     options = parser.parse_args(arguments)
     written = read_written(options.add or ())
     run = add_replies(written) if written else run_commands()
@@ -153,25 +150,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{prune(run)} stale replies deleted")
     recorded = read_replies()
     show_counts(run, recorded)
-    missing = list(run.requests.missing.values())
-    drafts = unused_replies(run, recorded) | {
-        (each.step, each.head): written.get(each.key, "") for each in missing if each.refusal
-    }
-    for path in write_work_files(options.out, missing, drafts, options.split, options.add or ()):
-        print(path)
+    write_missing(run)
+    print(MISSING)
     if options.page:
         write_page(run)
     return 1 if not run.is_complete or any(outcome.failed for outcome in run.outcomes) else 0
 
 
-def unused_replies(run: Run, recorded: Recorded) -> dict[tuple[str, str], str]:
-    """Return the replies without a request by step and head: drafts."""
-    return {
-        (step, row.head): row.reply
-        for step, rows in recorded.items()
-        for key, row in rows.items()
-        if key not in run.requests.used
-    }
+def read_written(paths: Iterable[Path]) -> dict[str, str]:
+    """Return written replies by key, without the empty ones."""
+    rows = [json.loads(line) for path in paths for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+    return {row["key"]: row["reply"] for row in rows if row["reply"]}
+
+
+def write_missing(run: Run, path: Path = MISSING) -> None:
+    """Write the requests without a reply, with what was refused."""
+    missing = sorted(run.requests.missing.values(), key=lambda each: (each.step, each.head, each.key))
+    rows = [
+        {"key": each.key, "step": each.step, "head": each.head, "messages": list(each.request.messages)}
+        | ({"schema": each.request.schema} if each.request.schema else {})
+        | ({"refusal": each.refusal} if each.refusal else {})
+        for each in missing
+    ]
+    write_jsonl(path, rows)
 
 
 if __name__ == "__main__":

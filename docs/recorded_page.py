@@ -1,4 +1,4 @@
-"""a complete run -> the figures and answers of docs/recorded.md."""
+"""a complete run -> the figures and answers of examples-recorded/answers.md."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from docs.recorded_run import Outcome, Run
+from docs.recorded_run import FOLDER, Outcome, Run
 
 from kumihimo.core.usage import Usage
 from kumihimo.llm.local_embedder import LocalTokenizer
 
-PAGE = Path(__file__).with_name("recorded.md")
+PAGE = FOLDER / "answers.md"
 MARK = "<!-- python -m docs.recorded --page writes all that follows -->\n"
 COMPARED = 6  # methods that answer all of the ten questions
 

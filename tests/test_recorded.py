@@ -11,7 +11,6 @@ import pytest
 from docs import recorded
 from docs.recorded_page import PAGE
 from docs.recorded_run import Asked, Run, read_commands, run_commands
-from docs.recorded_work import read_written, write_work_files
 
 from kumihimo.llm.recorded import COMMANDS_FILE
 
@@ -116,33 +115,16 @@ def test_stale_replies_are_known_when_nothing_is_missing(folder: Path) -> None:
     assert not (folder / "answer.jsonl").exists()
 
 
-def test_work_files_have_prompts_forms_and_drafts(folder: Path, tmp_path: Path) -> None:
-    missing = list(run_commands(replies=folder).requests.missing.values())
-    drafts = {(missing[0].step, missing[0].head): "An earlier reply."}
-    paths = write_work_files(tmp_path / "work", missing, drafts, 2)
-    assert [path.name for path in paths] == [
-        "missing.jsonl", "prompts-01.txt", "replies-01.jsonl", "prompts-02.txt", "replies-02.jsonl"
-    ]  # fmt: skip
-    rows = [json.loads(line) for line in paths[0].read_text(encoding="utf-8").splitlines()]
-    assert {row["key"] for row in rows} == {each.key for each in missing}
-    assert [row["draft"] for row in rows if "draft" in row] == ["An earlier reply."]
-    prompts = paths[1].read_text(encoding="utf-8") + paths[3].read_text(encoding="utf-8")
-    assert prompts.count("An earlier reply.") == 1
-    assert all(f"key {each.key}\n" in prompts for each in missing)
-    beginning = missing[0].request.messages[0]["content"]
-    assert prompts.count(beginning[:200]) <= 2  # once a file
-    assert read_written(paths[2::2]) == {}
-
-
-def test_a_filled_form_is_not_overwritten(folder: Path, tmp_path: Path) -> None:
-    missing = list(run_commands(replies=folder).requests.missing.values())
-    form = write_work_files(tmp_path, missing, {}, 1)[2]
-    form.write_text(json.dumps({"key": missing[0].key, "reply": RECORDS}), encoding="utf-8")
-    with pytest.raises(SystemExit, match=r"replies-01\.jsonl holds replies: add them"):
-        write_work_files(tmp_path, missing, {}, 1)
-    assert read_written([form]) == {missing[0].key: RECORDS}
-    write_work_files(tmp_path, missing, {}, 1, added=[form])
-    assert read_written([form]) == {}
+def test_what_is_missing_is_written_and_replies_are_read_back(folder: Path, tmp_path: Path) -> None:
+    run, file = run_commands(replies=folder), tmp_path / "missing.jsonl"
+    recorded.write_missing(run, file)
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert {row["key"]: row["messages"] for row in rows} == {
+        key: list(each.request.messages) for key, each in run.requests.missing.items()
+    }
+    forms = [{"key": "a", "reply": "Yes.\u2028"}, {"key": "b", "reply": ""}]
+    file.write_text("\n".join(json.dumps(form, ensure_ascii=False) for form in forms), encoding="utf-8")
+    assert recorded.read_written([file]) == {"a": "Yes.\u2028"}
 
 
 def test_recorded_commands_have_their_replies() -> None:
