@@ -10,7 +10,7 @@ from threading import Event, Thread
 from typing import Self
 
 from kumihimo.storage.place import IndexPlace
-from kumihimo.storage.postgres.connecting import connect
+from kumihimo.storage.postgres.connection import connect
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")

@@ -195,7 +195,7 @@ def test_a_repair_without_a_source_changes_nothing(kumi: Kumihimo) -> None:
 
 
 def test_a_read_only_index_is_checked(kumi: Kumihimo, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kumihimo.storage.sqlite.database_file.os.access", lambda *_: False)
+    monkeypatch.setattr("kumihimo.storage.sqlite.connection.os.access", lambda *_: False)
     execute_sql(kumi, WRONG_WORD)
     before = {path: path.read_bytes() for path in kumi.folder.glob("index.db*")}
     assert [problem.part for problem in kumi.check().problems] == ["words_chunks"]

@@ -28,7 +28,7 @@ from kumihimo.llm.protocols import LLM, ChatRequest, Reply
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.methods import METHODS
 from kumihimo.storage.session import Session
-from kumihimo.storage.sqlite.database_file import log_size
+from kumihimo.storage.sqlite.connection import log_size
 from kumihimo.testing.fake_models import FakeChat
 from tests import fake_graph_reader
 from tests.fixtures_index import fill

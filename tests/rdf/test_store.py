@@ -21,7 +21,7 @@ from kumihimo.core.errors import SettingsError
 from kumihimo.rdf import store
 from kumihimo.rdf.sparql_worker import _InvalidQuery, check_query
 from kumihimo.rdf.triples import prefix_map
-from kumihimo.storage.sqlite.database_file import exclusive_lock
+from kumihimo.storage.sqlite.connection import exclusive_lock
 from tests.counters import wait_until
 from tests.rdf.fake_timer import stop_after_lines
 

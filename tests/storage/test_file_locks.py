@@ -8,7 +8,7 @@ from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 
 import pytest
 
-from kumihimo.storage.sqlite.database_file import database_address
+from kumihimo.storage.sqlite.connection import database_address
 
 
 @pytest.mark.parametrize(

@@ -344,7 +344,7 @@ def test_tables_that_cannot_be_rewritten_name_the_remedy(
     def fail(*_: object) -> None:
         raise getattr(errors, failure)("no")
 
-    monkeypatch.setattr("kumihimo.storage.postgres.connecting.rewrite_table", fail)
+    monkeypatch.setattr("kumihimo.storage.postgres.connection.rewrite_table", fail)
     with pytest.raises(error, match=message):
         kumi.store.rewrite()
 

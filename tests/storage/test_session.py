@@ -13,8 +13,7 @@ import pytest
 
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import Cancelled, IndexBusy, IndexChanged
-from kumihimo.storage.sqlite.connection import Db
-from kumihimo.storage.sqlite.database_file import log_size
+from kumihimo.storage.sqlite.connection import Db, log_size
 from kumihimo.storage.sqlite.store import SqliteStore
 
 ENDLESS = "WITH RECURSIVE c (n) AS (SELECT started() UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c"

@@ -517,7 +517,7 @@ def test_a_folder_that_is_read_only_can_be_read(tmp_path: Path, monkeypatch: pyt
     store = SqliteStore(tmp_path)
     fill(store, "one")
     store.close()
-    monkeypatch.setattr("kumihimo.storage.sqlite.database_file.os.access", lambda *_: False)
+    monkeypatch.setattr("kumihimo.storage.sqlite.connection.os.access", lambda *_: False)
     before = sorted(tmp_path.iterdir())
     assert texts(store) == ["one"]
     assert sorted(tmp_path.iterdir()) == before, "neither a log nor its index"

@@ -21,6 +21,7 @@ from kumihimo.llm import concurrency, prompts, protocols, rate_limit, rerank, re
 from kumihimo.llm.budget import Account, Budget, budgeted
 from kumihimo.llm.protocols import ChatRequest, Messages, Q, R, Reply, TextsReply, TextsRequest, TokenCallback
 from kumihimo.storage.response_cache import DAMAGE_ERRORS, Parser, ResponseCache, cache_key
+from kumihimo.text import lazy_numpy as np
 
 EMBEDDING = "embedding"  # the scope of the embedding model
 RERANKING = "reranking"  # the scope of the reranking server
@@ -255,8 +256,6 @@ class CachedEmbedder:
         return concurrency.run_cancellable(lambda: self._embed(texts), self.cancel)
 
     def _embed(self, texts: Sequence[str]) -> protocols.Vectors:
-        import numpy as np
-
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
         texts = [self.prefix + text for text in texts]
@@ -290,8 +289,6 @@ class CachedEmbedder:
 
 def parse_vector(value: bytes, dimensions: int | None = None) -> protocols.Vectors:
     """Return a cached vector. Raise ValueError if its length is not 1."""
-    import numpy as np
-
     vector = np.frombuffer(value, dtype=np.float32)
     wide = vector.astype(np.float64)  # whose squares do not overflow
     if not abs(np.dot(wide, wide) - 1) < _UNIT_MARGIN or dimensions not in (None, len(vector)):  # so is NaN

@@ -12,16 +12,12 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from kumihimo.core.digests import replace_surrogates
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.llm.protocols import Embedder, Vectors
-from kumihimo.text import function_words, packages
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from kumihimo.text import function_words, lazy_numpy as np, packages
 
 LOCAL_MODEL = "wordllama-256"
 LOCAL_PREFIX = "local:"  # of models to set that run inside this process
@@ -63,10 +59,8 @@ _encodings = _Encodings()
 
 
 @lru_cache(maxsize=8)  # a search and an answer encode the same question
-def _encode_text(text: str) -> "NDArray[np.uint16]":
+def _encode_text(text: str) -> "np.NDArray[np.uint16]":
     """Return the subwords of a text; read-only."""
-    import numpy as np
-
     pieces = _PIECE.findall(f" {text}") if text else ()
     return np.frombuffer(b"".join([_encodings[piece][0] for piece in pieces]), np.uint16)
 
@@ -74,7 +68,6 @@ def _encode_text(text: str) -> "NDArray[np.uint16]":
 @cache
 def _load_weights() -> Vectors:
     """Load the weights, shape (32,000 tokens, 256 dimensions)."""
-    import numpy as np
     from safetensors import safe_open
 
     with safe_open(packages.find_wheel_file(_WEIGHTS_FILE), framework="np") as file:
@@ -95,8 +88,6 @@ class LocalEmbedder:
     workers: ClassVar[int] = 1  # the tokenizer has threads of its own
 
     def __call__(self, texts: Sequence[str]) -> Vectors:
-        import numpy as np
-
         weights = _load_weights()
         totals = np.zeros((len(texts), weights.shape[1]), dtype=np.float32)
         for total, text in zip(totals, texts, strict=True):
@@ -110,12 +101,10 @@ class LocalEmbedder:
 
 def find_subwords(texts: Sequence[str]) -> list[bytes]:
     """Return the distinct subwords of each text, as sorted 16-bit numbers."""
-    import numpy as np
-
     return [np.unique(_encode_text(text)).tobytes() for text in texts]
 
 
-def subword_vectors(subwords: "NDArray[np.integer[Any]]") -> tuple[Vectors, Vectors]:
+def subword_vectors(subwords: "np.NDArray[np.integer[Any]]") -> tuple[Vectors, Vectors]:
     """Return the vectors of subwords, scaled to length 1, and their lengths.
 
     The length grows with how much a subword says.
@@ -126,8 +115,6 @@ def subword_vectors(subwords: "NDArray[np.integer[Any]]") -> tuple[Vectors, Vect
 
 @cache
 def _subword_lengths() -> Vectors:
-    import numpy as np
-
     lengths: Vectors = np.maximum(np.linalg.norm(_load_weights(), axis=1), np.float32(1e-9))
     return lengths
 
@@ -175,8 +162,6 @@ class E5Embedder:
         return os.cpu_count() or 1
 
     def __call__(self, texts: Sequence[str]) -> Vectors:
-        import numpy as np
-
         engine = _load_e5()
         vectors = np.empty((len(texts), engine.dim), dtype=np.float32)
         for i, text in enumerate(texts):  # a batch together is no faster and needs more memory

@@ -11,7 +11,7 @@ from shutil import rmtree
 from typing import TYPE_CHECKING, Any
 
 from kumihimo.core.errors import KumiError, SettingsError
-from kumihimo.storage.sqlite.database_file import exclusive_lock
+from kumihimo.storage.sqlite.connection import exclusive_lock
 from kumihimo.workers import Worker, WorkerStopped
 
 if TYPE_CHECKING:

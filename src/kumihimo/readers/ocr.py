@@ -17,6 +17,7 @@ from kumihimo.core.wiring import FileType
 from kumihimo.readers import paragraphs, titles
 from kumihimo.readers.glyphs import TextLine, is_cjk_letter, order_columns
 from kumihimo.readers.page import Page, second_place
+from kumihimo.text import lazy_numpy as np
 
 DPI = 200  # of a page drawn for the engine
 MAX_SIDE = 2000  # pixels: the engine makes larger pictures smaller
@@ -113,7 +114,6 @@ def mean_score(found: Sequence[OcrLine]) -> float:
 
 def recognize(picture: Any) -> list[OcrLine]:
     """Return the lines that the engine finds."""
-    import numpy as np
     from rapidocr.inference_engine.onnxruntime.main import ONNXRuntimeError
 
     pixels = np.asarray(picture.convert("RGB"))[:, :, ::-1]

@@ -22,6 +22,7 @@ from kumihimo.search.postings import Postings
 from kumihimo.search.protocols import RowTokens, WordRow, visible_slots
 from kumihimo.storage.database import Database, SqlRows
 from kumihimo.storage.ledger import DerivedView, SqlLedger
+from kumihimo.text import lazy_numpy as np
 from kumihimo.text.tokens import pack_tokens, search_tokens, tokenize, word_tokens
 
 _FILL_ROWS = 100  # of a job that splits texts into words
@@ -138,8 +139,6 @@ class Bm25Search:
         return Context(tuple(Evidence(table.name, rows[id], -score) for score, id in top_pairs))
 
     def tokens(self, table: Table[Any], ids: Sequence[str]) -> dict[str, RowTokens]:
-        import numpy as np
-
         relation = self.db.relation(self._postings(table).slot_table)
         places = np.array([1, 1 << 8, 1 << 16], dtype=np.uint32)  # of the three bytes of a number
         rows = self.db.all_in(f"SELECT id, words, subwords FROM {relation} WHERE id", ids)

@@ -16,12 +16,10 @@ from kumihimo.core.table import Table, View
 from kumihimo.llm.local_embedder import LOCAL_MODEL, LocalEmbedder
 from kumihimo.search.postings import Postings
 from kumihimo.search.protocols import K1, MIN_IDF, SCORE_MARGIN, B, StoredVectors, encode_vectors, unit_vectors
+from kumihimo.text import lazy_numpy as np
 from kumihimo.text.tokens import hash_token, pack_tokens, tokenize
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from kumihimo.llm.protocols import Vectors
 
 
@@ -32,13 +30,11 @@ ScoredIds = list[tuple[float, str]]
 class _Words:
     """The words of some rows as numbers, one row after the other; ends: of each row."""
 
-    numbers: NDArray[np.uint32]
-    ends: NDArray[np.int64]
+    numbers: np.NDArray[np.uint32]
+    ends: np.NDArray[np.int64]
 
-    def counts(self, word: str) -> NDArray[np.int64]:
+    def counts(self, word: str) -> np.NDArray[np.int64]:
         """Return how often a word occurs in each row."""
-        import numpy as np
-
         rows = np.searchsorted(self.ends, np.flatnonzero(self.numbers == hash_token(word)), side="right")
         return np.bincount(rows, minlength=len(self.ends))
 
@@ -56,8 +52,6 @@ def score_by_words(store: Postings, table: Table[Any], view: View, words: Sequen
 
     store: the full-text index of the table.
     """
-    import numpy as np
-
     if not (positions := _positions(table, view)):
         return []
     rows = view.once("partial words", lambda: _read_words(table, positions))
@@ -90,8 +84,6 @@ def score_by_meaning(
     Only the built-in embedder makes vectors of them: another one would take long, or cost money. With another one, only
     a search among `candidate_ids` returns them, with a score of 0. embedder: the fingerprint of the model of the table.
     """
-    import numpy as np
-
     if not (positions := _positions(table, view)):
         return [[] for _ in questions]
     ids = list(positions if candidate_ids is None else positions.keys() & candidate_ids)
@@ -121,8 +113,6 @@ def _read_texts(table: Table[Any]) -> dict[str, str]:
 
 
 def _read_words(table: Table[Any], positions: Mapping[str, int]) -> _Words:
-    import numpy as np
-
     texts = _read_texts(table)
     packed = [pack_tokens(tokenize(texts[id])) for id in positions]
     places = np.array([1, 1 << 8, 1 << 16], dtype=np.uint32)  # of the three bytes of a number

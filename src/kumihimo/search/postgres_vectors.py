@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kumihimo.core.table import Table
 from kumihimo.llm.protocols import Vectors
-from kumihimo.search.matrix_reader import MatrixReader
 from kumihimo.search.protocols import VECTOR_INDEX, StoredVectors, unit_vectors, visible_slots
+from kumihimo.search.vector_files import MatrixReader
 from kumihimo.storage.database import Database
-
-if TYPE_CHECKING:
-    import numpy as np
+from kumihimo.text import lazy_numpy as np
 
 _MAX_DIMENSIONS = 4000  # of an index of pgvector; longer vectors are compared one by one
 MIN_INDEXED = 50_000  # rows; fewer are compared one by one
@@ -187,8 +185,6 @@ class LoadedMatrices(dict[str, StoredVectors]):
         return self.db.once_per_build(name, lambda: self._load(name)).matrix
 
     def _load(self, name: str) -> _Loaded:
-        import numpy as np
-
         rows = self.db.all(f"SELECT slot, vector FROM {self.db.relation(name)}")
         size = 1 + max((slot for slot, _ in rows), default=-1)
         matrix = np.zeros((size, self.db.meta(name)["dimensions"]), dtype=np.int8)
@@ -198,8 +194,6 @@ class LoadedMatrices(dict[str, StoredVectors]):
 
 
 def _decode(data: bytes) -> StoredVectors:
-    import numpy as np
-
     return np.frombuffer(data, dtype=np.int8)
 
 

@@ -18,13 +18,11 @@ from zlib import crc32
 from kumihimo.core.errors import IndexUnavailable
 from kumihimo.search.protocols import K1, MIN_IDF, B, Slots, WordRow
 from kumihimo.storage.database import Database
+from kumihimo.text import lazy_numpy as np
 from kumihimo.text.tokens import pack_tokens
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Numbers = NDArray[np.int64]
+    Numbers = np.NDArray[np.int64]
 
 _SEGMENT = 16_384  # slots, of which a number has 14 bits
 _COUNT_BITS = 18
@@ -142,8 +140,6 @@ class Postings:
             self._remove_from_blocks(segment, sorted(terms[segment]), places)
 
     def _remove_from_blocks(self, segment: int, terms: list[str], places: list[int]) -> None:
-        import numpy as np
-
         relation = self.db.relation(self.blocks)
         blocks = self.db.all_in(f"SELECT term, data FROM {relation} WHERE segment = {segment} AND term", terms)
         kept, emptied = [], []
@@ -197,8 +193,6 @@ class Postings:
 
     def rank(self, words: Sequence[str], k: int, slots: Slots | None) -> list[tuple[float, str]]:
         """Return score and id of the best `k` visible rows, ties included."""
-        import numpy as np
-
         by_word = self._read_blocks(words)
         if not by_word:
             return []
@@ -221,26 +215,20 @@ class Postings:
 
     def _read_blocks(self, words: Sequence[str]) -> dict[str, Numbers]:
         """Return the slots and counts of each word that there is."""
-        import numpy as np
-
         blocks: defaultdict[str, list[Numbers]] = defaultdict(list)
         query = f"SELECT term, segment, data FROM {self.db.relation(self.blocks)} WHERE term"
         for term, segment, data in sorted(self.db.all_in(query, [*dict.fromkeys(filter(None, words))])):
             blocks[term].append(_read_block(segment, data))
         return {term: np.concatenate(parts, axis=1) for term, parts in blocks.items()}
 
-    def _read_lengths(self) -> NDArray[np.uint32]:
+    def _read_lengths(self) -> np.NDArray[np.uint32]:
         """Return the number of tokens of each slot."""
-        import numpy as np
-
         query = f"SELECT segment, data FROM {self.db.relation(self.blocks)} WHERE term = ? AND segment >= 0"
         blocks = [np.frombuffer(data, np.uint32) for _, data in sorted(self.db.all(query, _LENGTHS))]
         return np.concatenate([*blocks, np.zeros(0, np.uint32)])
 
     def count_each(self, words: Sequence[str], slots: Slots | None) -> Counter[str]:
         """Return how many visible rows have each word."""
-        import numpy as np
-
         blocks = self._read_blocks(words).items()
         return Counter({w: int(np.isin(b[0], slots.array).sum()) if slots else len(b[0]) for w, b in blocks})
 
@@ -255,8 +243,6 @@ class Postings:
         return rows, tokens, changes
 
     def has_phrase(self, words: Sequence[str], slots: Slots | None) -> bool:
-        import numpy as np
-
         blocks = self._read_blocks(words)
         if not words or len(blocks) < len(set(words)):
             return False
@@ -285,8 +271,6 @@ class Postings:
 
     def count_words(self, letter: str, slots: Slots | None) -> dict[str, int]:
         """Return words with this first letter, and their visible rows."""
-        import numpy as np
-
         query = f"SELECT term, segment, data FROM {self.db.relation(self.blocks)} WHERE term >= ? AND term < ?"
         counts: Counter[str] = Counter()
         for term, segment, data in self.db.all(query, letter, chr(ord(letter) + 1)):
@@ -297,8 +281,6 @@ class Postings:
 
 def _read_block(segment: int, data: bytes) -> Numbers:
     """Return the slots of the postings and the counts: two rows."""
-    import numpy as np
-
     block = np.frombuffer(data, np.uint32).astype(np.int64)
     return np.stack([segment * _SEGMENT + (block >> _COUNT_BITS), block & _MAX_COUNT])
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from kumihimo.core.context import Context
 from kumihimo.core.table import Table, View
 from kumihimo.llm.protocols import Vectors
 from kumihimo.storage.database import Database
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from kumihimo.text import lazy_numpy as np
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +21,8 @@ class RowTokens:
     words: the hashes of its index tokens, in order. subwords: the distinct subwords of the built-in tokenizer, sorted.
     """
 
-    words: NDArray[np.uint32]
-    subwords: NDArray[np.uint16]
+    words: np.NDArray[np.uint32]
+    subwords: np.NDArray[np.uint16]
 
 
 class KeywordSearch(Protocol):
@@ -57,7 +54,7 @@ class VectorSearch(Protocol):
     def vectors(self, table: Table[Any], ids: Collection[str]) -> Mapping[str, Any]: ...  # arrays of numpy
 
 
-StoredVectors: TypeAlias = "NDArray[np.int8]"  # a row for each text: the direction of its vector, of any length
+StoredVectors: TypeAlias = "np.NDArray[np.int8]"  # a row for each text: the direction of its vector, of any length
 Matrices = Mapping[str, StoredVectors]  # table -> the vectors of one snapshot
 VECTOR_INDEX = "vectors_"  # before the name of a table: of the index table and of its `meta` row
 SCORE_MARGIN = 1e-5  # above the rounding error of a cosine
@@ -92,16 +89,12 @@ class VectorReader(Protocol):
 
 def encode_vectors(vectors: Vectors) -> StoredVectors:
     """Return the numbers to store; the largest of each vector is 127."""
-    import numpy as np
-
     largest = np.abs(vectors).max(axis=-1, keepdims=True)
     return np.rint(vectors * (127 / np.where(largest, largest, 1))).astype(np.int8)
 
 
-def unit_vectors(stored: StoredVectors) -> NDArray[np.float64]:
+def unit_vectors(stored: StoredVectors) -> np.NDArray[np.float64]:
     """Return stored vectors with length 1, in double precision."""
-    import numpy as np
-
     vectors = stored.astype(np.float64)
     lengths = np.sqrt((vectors * vectors).sum(axis=-1, keepdims=True))
     return np.asarray(vectors / np.where(lengths, lengths, 1))
@@ -130,10 +123,8 @@ class Slots:
     visible: tuple[int, ...]
 
     @cached_property
-    def array(self) -> NDArray[np.int64]:
+    def array(self) -> np.NDArray[np.int64]:
         """Return the visible places as numbers of numpy, sorted."""
-        import numpy as np
-
         return np.array(self.visible, dtype=np.int64)
 
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from kumihimo.search import protocols, vector_files
-from kumihimo.search.matrix_reader import MatrixReader
 from kumihimo.search.postgres_vectors import LoadedMatrices, PostgresReader, PostgresVectors
+from kumihimo.search.vector_files import MatrixReader
 from kumihimo.storage.database import Database
 from kumihimo.storage.sqlite.connection import Db
 

@@ -7,15 +7,17 @@ unused, it is copied.
 
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from errno import ENOENT
 from pathlib import Path
 from typing import Any
 
-from kumihimo.search.matrix_reader import BLOCK_ROWS
-from kumihimo.search.protocols import VECTOR_INDEX, StoredVectors
+from kumihimo.core.table import Table
+from kumihimo.llm.protocols import Vectors
+from kumihimo.search.protocols import SCORE_MARGIN, VECTOR_INDEX, Matrices, StoredVectors, visible_slots
 from kumihimo.storage.database import Database
+from kumihimo.text import lazy_numpy as np
 
 _MIN_COPIED = 1000  # rows of a file that is copied when half of it is unused
 MappedFiles = dict[tuple[Path, int], StoredVectors]  # (path, inode) -> the mapped file
@@ -89,8 +91,6 @@ class FileVectors:
 
     def find_damage(self, ids: set[str]) -> str:
         """Return what is wrong with the vectors; empty: nothing."""
-        import numpy as np
-
         state = self._state()
         slots: dict[str, int] = dict(self.db.all(f'SELECT id, slot FROM "{self.name}"'))
         if slots.keys() != ids or max(slots.values(), default=-1) >= state["rows"]:
@@ -177,8 +177,6 @@ def map_vectors(path: Path, state: dict[str, Any]) -> StoredVectors:
 
     Raises FileNotFoundError if it is missing or too short.
     """
-    import numpy as np
-
     if path.stat().st_size < state["rows"] * state["dimensions"]:
         raise FileNotFoundError(ENOENT, "too short", str(path))
     return np.memmap(path, dtype=np.int8, mode="r", shape=(state["rows"], state["dimensions"]))
@@ -190,3 +188,58 @@ def vector_path(folder: Path, table: str, state: dict[str, Any]) -> Path:
     state: its `meta` row.
     """
     return folder / "vectors" / f"{table}-{state.get('file', 0)}.i8"
+
+
+BLOCK_ROWS = 256  # so few rows that BLAS uses one thread: on a busy machine threads wait for each other
+
+
+def _find_lengths(matrix: StoredVectors) -> Vectors:
+    """Return the lengths of vectors, in a column; 1 for none."""
+    blocks = (matrix[i : i + BLOCK_ROWS].astype(np.float32) for i in range(0, len(matrix), BLOCK_ROWS))
+    lengths = np.sqrt(np.concatenate([np.einsum("ij,ij->i", block, block) for block in blocks]))[:, None]
+    return np.where(lengths, lengths, np.float32(1))
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixReader:
+    """A `VectorReader` that compares a question with every row.
+
+    matrices: the vectors of the snapshot, by slot.
+    """
+
+    db: Database
+    matrices: Matrices
+
+    def nearest(self, table: Table[Any], questions: Vectors, k: int) -> Iterator[tuple[Sequence[str], StoredVectors]]:
+        matrix = np.asarray(self.matrices[table.name])  # slices of a memmap are slower
+        scores = np.empty((len(matrix), len(questions)), dtype=np.float32)
+        for i in range(0, len(matrix), BLOCK_ROWS):
+            np.matmul(matrix[i : i + BLOCK_ROWS].astype(np.float32), questions.T, out=scores[i : i + BLOCK_ROWS])
+        name = VECTOR_INDEX + table.name
+        scores /= self.db.once_per_build(("lengths", name), lambda: _find_lengths(matrix))
+        for column in np.ascontiguousarray(scores.T):
+            slots = self._nearest_slots(table, column, k)
+            yield list(slots.values()), matrix[list(slots)]
+
+    def _nearest_slots(self, table: Table[Any], scores: Vectors, k: int) -> dict[int, str]:
+        """Return ids by slot: at least the best `k` visible rows."""
+        name, ids = VECTOR_INDEX + table.name, dict[int, str]()
+        slots = visible_slots(self.db, name, table.view)
+        places = slots.array if slots else np.arange(len(scores))
+        scores = scores[places] if slots else scores
+        count = min(len(scores), 2 * k + 16)
+        query = f"SELECT slot, id FROM {self.db.relation(name)} WHERE slot"
+        while count:
+            threshold = np.partition(scores, -count)[-count] - SCORE_MARGIN
+            ids = dict(self.db.all_in(query, places[scores >= threshold].tolist()))
+            if len(ids) >= k or count == len(scores):
+                break
+            count = min(len(scores), count * 4)
+        return ids
+
+    def select(self, table: Table[Any], ids: Collection[str]) -> tuple[Sequence[str], StoredVectors]:
+        query = f"SELECT slot, id FROM {self.db.relation(VECTOR_INDEX + table.name)} WHERE id"
+        rows = [
+            (slot, id) for slot, id in self.db.all_in(query, list(ids)) if table.view is None or table.view.is_whole(id)
+        ]
+        return [id for _, id in rows], self.matrices[table.name][[slot for slot, _ in rows]]

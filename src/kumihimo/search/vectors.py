@@ -16,6 +16,7 @@ from kumihimo.llm.protocols import Embedder, Vectors, dimension_mismatch
 from kumihimo.search import partial_rows, stores
 from kumihimo.search.protocols import VECTOR_INDEX, Matrices, StoredVectors, VectorStore, encode_vectors, unit_vectors
 from kumihimo.storage.database import Database, SqlRows
+from kumihimo.text import lazy_numpy as np
 
 _MAX_PENDING_ROUNDS = 4  # rounds of batches in the queue before they are embedded
 
@@ -242,8 +243,6 @@ class CosineSearch:
 
         Scores have double precision, so that the place of a row in the store does not change them.
         """
-        import numpy as np
-
         reader = stores.vector_reader(self.db, self.matrices)
         if candidate_ids is None:
             for question, (ids, vectors) in zip(questions, reader.nearest(table, questions, k), strict=True):
@@ -259,8 +258,6 @@ class CosineSearch:
 
 def _mean_vector(vectors: Vectors) -> Vectors:
     """Return the mean vector, scaled to length 1."""
-    import numpy as np
-
     if len(vectors) == 1:
         return vectors
     mean = vectors.sum(axis=0, keepdims=True)

@@ -10,6 +10,7 @@ from typing import Any
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.usage import Usage
 from kumihimo.llm.protocols import ChatRequest, Prices, Reply, Vectors
+from kumihimo.text import lazy_numpy as np
 
 
 @dataclass(slots=True)
@@ -54,8 +55,6 @@ class FakeEmbedder:
     workers: int = 1
 
     def __call__(self, texts: Sequence[str]) -> Vectors:
-        import numpy as np
-
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         for i, text in enumerate(texts):
             for word in text.casefold().split():

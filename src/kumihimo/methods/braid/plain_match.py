@@ -10,18 +10,15 @@ from typing import TYPE_CHECKING
 
 from kumihimo.llm.local_embedder import find_subwords, subword_vectors
 from kumihimo.search.protocols import RowTokens
-from kumihimo.text import function_words, sentences
+from kumihimo.text import function_words, lazy_numpy as np, sentences
 from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.tokens import content_tokens, hash_token
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from kumihimo.llm.protocols import Vectors
 
-    Floats = NDArray[np.float64]
-    Integers = NDArray[np.int64]
+    Floats = np.NDArray[np.float64]
+    Integers = np.NDArray[np.int64]
 
 PLAIN_FEATURES = ("words", "meaning", "window", "phrase", "similar", "topic", "clause", "document")
 WINDOW = 30  # tokens
@@ -64,8 +61,6 @@ class PlainMatcher:
     @cached_property
     def rarity(self) -> Floats:
         """Return the weight of each word, by rarity in the pool."""
-        import numpy as np
-
         if not self.question.wording.tokens or not self.pool:
             return np.zeros(len(self.question.wording.tokens))
         row_counts = (self._pool_hits.counts > 0).sum(axis=0)
@@ -79,8 +74,6 @@ class PlainMatcher:
     @cached_property
     def _clauses(self) -> Floats:
         """Return 1 for each word (row) in a clause (column)."""
-        import numpy as np
-
         words = self.question.wording.tokens
         parts = [frozenset(content_tokens(part)) for part in _CLAUSE_END.split(self.question.text) if part.strip()]
         clauses = [part for part in parts if len(part.intersection(words)) >= _MIN_CLAUSE_WORDS]
@@ -89,8 +82,6 @@ class PlainMatcher:
 
     @cached_property
     def _best_clause_scores(self) -> Floats:
-        import numpy as np
-
         best: Floats = np.maximum(self._clause_scores(self._pool_hits).max(axis=0), 1e-9)
         return best
 
@@ -141,8 +132,6 @@ class PlainMatcher:
 
         And the rarity of each subword of the tokenizer in the pool.
         """
-        import numpy as np
-
         counts = np.bincount(np.concatenate([row.subwords for row in self.pool.values()]), minlength=_SUBWORDS)
         rarity = np.log(1 + len(self.pool) / (1 + counts))
         own = np.frombuffer(find_subwords([function_words.cut_function_words(self.question.text)])[0], np.uint16)
@@ -150,7 +139,6 @@ class PlainMatcher:
 
     def _meaning(self, rows: Sequence[RowTokens]) -> tuple[Floats, Floats]:
         """Return `similar` and `topic` of each row."""
-        import numpy as np
         from scipy.sparse import csr_array
 
         own_vectors, own_lengths, own_weights, rarity = self._own_subwords
@@ -172,8 +160,6 @@ class PlainMatcher:
 
 
 def _find_hits(words: Sequence[str], rows: Sequence[RowTokens]) -> _Hits:
-    import numpy as np
-
     hashes = np.array([hash_token(word) for word in words], dtype=np.uint32)
     order = np.argsort(hashes)
     lengths = np.array([len(row.words) for row in rows])
@@ -189,8 +175,6 @@ def _find_hits(words: Sequence[str], rows: Sequence[RowTokens]) -> _Hits:
 
 def _best_windows(hits: _Hits, rarity: Floats) -> Floats:
     """Return the total rarity of the best window, by row."""
-    import numpy as np
-
     size = len(hits.rows)
     earlier = np.full(size, -1)  # the previous hit of the same word in the row
     groups = hits.rows * len(rarity) + hits.words
@@ -214,8 +198,6 @@ def _phrase_shares(hits: _Hits, rarity: Floats) -> Floats:
 
     A phrase is two neighbouring words of the question that are neighbours in the row.
     """
-    import numpy as np
-
     near = (np.diff(hits.rows) == 0) & (np.diff(hits.positions) <= _PHRASE_GAP) & (np.diff(hits.words) == 1)
     pairs = np.unique(hits.rows[:-1][near] * len(rarity) + hits.words[:-1][near])
     rows, words = np.divmod(pairs, len(rarity))

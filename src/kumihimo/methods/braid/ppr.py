@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING
 
 from kumihimo.core.records import Mention
 from kumihimo.core.table import Table
+from kumihimo.text import lazy_numpy as np
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-    Positions = NDArray[np.int64]
+    Floats = np.NDArray[np.float64]
+    Positions = np.NDArray[np.int64]
 
 HUB_MENTIONS = 200  # an entity with more mentions is a hub: too common to link passages
 _MAX_PASSAGES = 300  # in a subgraph: those best linked to the seeds
@@ -79,8 +77,6 @@ def expand_graph(graph: PassageGraph, seeds: Iterable[str], question_entities: I
     that mention the entity. For entities of neither the seeds nor the question, df counts the passages of this subgraph
     only.
     """
-    import numpy as np
-
     seed_ids, question_ids = list(dict.fromkeys(seeds)), list(dict.fromkeys(question_entities))
     seed_entities = chain.from_iterable(graph.entities(seed_ids).values())
     entry_entities = dict.fromkeys([*question_ids, *seed_entities])
@@ -123,8 +119,6 @@ def personalized_pagerank(graph: Subgraph, seeds: Scores, *, passage_share: floa
     restart distribution; the rest goes to the entities, if there are any. damping: share that continues at each step.
     Restart mass of a passage does not count for its score; only mass that arrives along edges does.
     """
-    import numpy as np
-
     share = 0.0 if not seeds else passage_share if graph.question_entities else 1.0
     passage_restart = _distribute(seeds, graph.passages, share)
     entity_restart = _distribute(graph.question_entities, graph.entities, 1 - share)
@@ -143,8 +137,6 @@ def personalized_pagerank(graph: Subgraph, seeds: Scores, *, passage_share: floa
 
 def _distribute(scores: Scores, positions: Mapping[str, int], share: float) -> Floats:
     """Distribute `share` over the positions, in proportion to the scores."""
-    import numpy as np
-
     vector, total = np.zeros(len(positions)), sum(scores.values())
     for id, score in scores.items() if total else ():
         vector[positions[id]] = share * score / total

@@ -12,6 +12,7 @@ from kumihimo.core.records import Community, Member, Mention
 from kumihimo.core.table import Table
 from kumihimo.methods.shared.map_step import SOURCE_TOKENS
 from kumihimo.search.protocols import unit_vectors
+from kumihimo.text import lazy_numpy as np
 
 if TYPE_CHECKING:
     from kumihimo.llm.protocols import Vectors
@@ -36,8 +37,6 @@ def spread_rows(
     The value of a row is its score, less for each earlier row of its groups, and less the closer its vector is to that
     of an earlier row. groups, vectors: by id.
     """
-    import numpy as np
-
     items = sorted(rows, key=lambda item: item.record.id)
     sizes = [item.tokens(tokenizer) + SOURCE_TOKENS for item in items]
     values = np.array([item.score for item in items], dtype=np.float64)
@@ -69,8 +68,6 @@ def _unit_rows(vectors: Sequence[StoredVectors | None]) -> Vectors:
 
     Zeros for a missing one.
     """
-    import numpy as np
-
     length = next((len(vector) for vector in vectors if vector is not None), 1)
     rows = np.array([np.zeros(length) if vector is None else unit_vectors(vector) for vector in vectors])
     rows = rows.reshape(len(vectors), length)
@@ -83,8 +80,6 @@ def cluster_vectors(vectors: Mapping[str, StoredVectors], count: int) -> dict[st
 
     The first centres are far from each other, then they move to the mean of their rows.
     """
-    import numpy as np
-
     ids = sorted(vectors)
     if not ids:
         return {}

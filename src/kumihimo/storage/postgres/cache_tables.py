@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from kumihimo.storage.cache_database import CacheDatabase, KeyClaims
-from kumihimo.storage.postgres.connecting import connect, creating, explain_errors, rewrite_table
-from kumihimo.storage.postgres.connection import PostgresConnection
+from kumihimo.storage.postgres.connection import PostgresConnection, connect, creating, explain_errors, rewrite_table
 
 if TYPE_CHECKING:
     from psycopg import Connection

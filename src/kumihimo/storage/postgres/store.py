@@ -13,7 +13,8 @@ from kumihimo.connections import open_postgres_pool
 from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import IndexBusy, IndexUnavailable
 from kumihimo.storage.database import BuildMemory, check_format
-from kumihimo.storage.postgres import cache_tables, connecting
+from kumihimo.storage.postgres import connection as server
+from kumihimo.storage.postgres.cache_tables import CACHE_TABLES
 from kumihimo.storage.postgres.connection import PostgresConnection, PostgresDb
 
 if TYPE_CHECKING:
@@ -97,9 +98,9 @@ class PostgresStore:
         with closing(self._open()) as db:  # without COMMIT, this rolls back
             self._lock_builds(db, cancel, wait=wait)
             self._drop_unused(db)
-            with connecting.explain_errors(self.location), connecting.creating(db.connection.driver, self.place.schema):
+            with server.explain_errors(self.location), server.creating(db.connection.driver, self.place.schema):
                 if not self.place.cache_file:  # now: the cache does not wait for this build, and roles can get rights
-                    db.connection.driver.execute(cache_tables.CACHE_TABLES)
+                    db.connection.driver.execute(CACHE_TABLES)
             db.begin(cancel)
             self._prepare_tables(db, rebuild=rebuild)
             yield db
@@ -115,13 +116,13 @@ class PostgresStore:
             self._lock_builds(db, None, wait=wait)
             from psycopg.errors import LockNotAvailable
 
-            with connecting.explain_errors(self.location):
+            with server.explain_errors(self.location):
                 try:
                     self._wait_for_readers(db, None if wait else time.monotonic() + _REWRITE_SECONDS)
                     relations = self._drop_unused(db)
                     db.run(f"SET lock_timeout = '{0 if wait else _REWRITE_SECONDS}s'")
                     for relation in relations:
-                        connecting.rewrite_table(db.connection.driver, relation)
+                        server.rewrite_table(db.connection.driver, relation)
                 except (LockNotAvailable, TimeoutError) as error:
                     raise IndexBusy(
                         f"another process uses {self.location}, so its tables still hold what you removed: "
@@ -137,7 +138,7 @@ class PostgresStore:
     # -- connections
 
     def _open(self) -> PostgresDb:
-        connection = PostgresConnection(connecting.connect(self.place))
+        connection = PostgresConnection(server.connect(self.place))
         return PostgresDb(connection, self.location, memory=self._memory)
 
     @contextmanager
@@ -146,7 +147,7 @@ class PostgresStore:
         from psycopg_pool import PoolTimeout
 
         try:
-            with connecting.explain_errors(self.location), self._open_pool().connection() as driver:
+            with server.explain_errors(self.location), self._open_pool().connection() as driver:
                 yield PostgresDb(PostgresConnection(driver), self.location, memory=self._memory)
         except PoolTimeout as error:
             raise IndexUnavailable(
@@ -161,12 +162,12 @@ class PostgresStore:
                 self._pool = open_postgres_pool(
                     self.place.database,
                     self.location,
-                    connecting.OPTIONS,
+                    server.OPTIONS,
                     min_size=0,
                     max_size=_MAX_READERS,
                     num_workers=1,
                     timeout=_POOL_TIMEOUT,
-                    configure=partial(connecting.use_schema, schema=self.place.schema),
+                    configure=partial(server.use_schema, schema=self.place.schema),
                 )
             return self._pool
 

@@ -13,8 +13,7 @@ from typing import Any
 
 from kumihimo.core.errors import IndexUnavailable
 from kumihimo.storage.cache_database import CacheDatabase, KeyClaims
-from kumihimo.storage.sqlite.connection import SqliteConnection
-from kumihimo.storage.sqlite.database_file import database_address, is_immutable
+from kumihimo.storage.sqlite.connection import SqliteConnection, database_address, is_immutable
 
 _CREATE_TABLES = """
 CREATE TABLE IF NOT EXISTS replies (key BLOB NOT NULL UNIQUE, value BLOB NOT NULL);

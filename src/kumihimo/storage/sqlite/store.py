@@ -11,8 +11,7 @@ from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import IndexBusy, IndexUnavailable
 from kumihimo.storage import StorageError
 from kumihimo.storage.database import BuildMemory, check_format
-from kumihimo.storage.sqlite.connection import Db, SqliteConnection
-from kumihimo.storage.sqlite.database_file import database_address, explain_error, is_immutable
+from kumihimo.storage.sqlite.connection import Db, SqliteConnection, database_address, explain_error, is_immutable
 
 _REWRITE_TIMEOUT = 10_000  # milliseconds to wait for other processes
 _BUSY_TIMEOUT = 1000  # milliseconds to wait for another build
