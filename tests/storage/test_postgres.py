@@ -204,17 +204,18 @@ def test_a_reply_is_paid_for_once_by_all_processes(place: IndexPlace) -> None:
             cache.close()
 
 
-def test_any_text_is_kept(home: Path, place: IndexPlace) -> None:
+@pytest.mark.parametrize("repeats", [1, 20])  # few rows are inserted, many are copied
+def test_any_text_is_kept(home: Path, place: IndexPlace, repeats: int) -> None:
     texts = ["a\0b", "\ufdd0 and \ufdd00\0", "🙂 'quoted' \\ %s ?", "港\t\r\n"]
     with Kumihimo.open(place) as kumi, kumi.store.write_transaction() as db:
         text, blob = db.types["TEXT"], db.types["BLOB"]
         db.create_table("notes", f"id {text}, data {blob}")
-        db.insert("notes", ("id", "data"), [(each, each.encode()) for each in texts * 20])
+        db.insert("notes", ("id", "data"), [(each, each.encode()) for each in texts * repeats])
         assert [(each, data) for each, data in db.all(f"SELECT id, data FROM {db.relation('notes')}")] == [
-            (each, each.encode()) for each in texts * 20
+            (each, each.encode()) for each in texts * repeats
         ]
-        assert len(db.all(f"SELECT id FROM {db.relation('notes')} WHERE id = ?", texts[0])) == 20
-        assert len(db.all_in(f"SELECT id FROM {db.relation('notes')} WHERE id", texts[:2])) == 40
+        assert len(db.all(f"SELECT id FROM {db.relation('notes')} WHERE id = ?", texts[0])) == repeats
+        assert len(db.all_in(f"SELECT id FROM {db.relation('notes')} WHERE id", texts[:2])) == 2 * repeats
 
 
 def read_statements(section: str) -> list[str]:

@@ -48,18 +48,19 @@ class PostgresDb(Database):
         return explain(self.location, error, is_reading=bool(self.session and self.session.only_reads))
 
     def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        encoded = [encode_row(row) for row in rows]
-        names, relation = ", ".join(f'"{column}"' for column in columns), self.relation(table)
-        self.written[table] += len(encoded)
-        if 0 < len(encoded) < _MIN_COPIED:
-            self.many(f"INSERT INTO {relation} ({names}) VALUES ({', '.join('?' * len(columns))})", encoded)
-        elif encoded:
-            self._guard(lambda: self._copy(f"COPY {relation} ({names}) FROM STDIN", encoded))
+        rows, names = list(rows), ", ".join(f'"{column}"' for column in columns)
+        self.written[table] += len(rows)
+        if len(rows) < _MIN_COPIED:
+            values = ", ".join("?" * len(columns))
+            self.many(f"INSERT INTO {self.relation(table)} ({names}) VALUES ({values})", rows)
+        else:
+            relation = self.relation(table)
+            self._guard(lambda: self._copy(f"COPY {relation} ({names}) FROM STDIN", rows))
 
     def _copy(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         with self.connection.driver.cursor(binary=True).copy(sql) as copy:
             for row in rows:
-                copy.write_row(row)
+                copy.write_row(encode_row(row))
 
     def roll_back(self) -> None:
         """Leave the transaction, or close the connection."""
