@@ -37,8 +37,7 @@ from kumihimo.llm.protocols import Embedder
 from kumihimo.llm.rerank import CandidateReranker
 from kumihimo.methods.local import local
 from kumihimo.search.fulltext import Bm25Search, KeywordIndex, SearchIndex
-from kumihimo.search.stores import load_matrices
-from kumihimo.search.vectors import CosineSearch, VectorIndex
+from kumihimo.search.vectors import CosineSearch, VectorIndex, load_matrices
 from kumihimo.storage.database import SqlRows
 from kumihimo.storage.ledger import SqlLedger
 from kumihimo.storage.sqlite.connection import Db

@@ -28,8 +28,7 @@ from kumihimo.llm.rerank import CandidateReranker
 from kumihimo.methods import METHODS
 from kumihimo.search.fulltext import Bm25Search
 from kumihimo.search.protocols import Matrices
-from kumihimo.search.stores import load_matrices
-from kumihimo.search.vectors import CosineSearch
+from kumihimo.search.vectors import CosineSearch, load_matrices
 from kumihimo.storage.database import SqlRows
 from kumihimo.storage.sqlite.connection import Db
 from kumihimo.storage.sqlite.store import SqliteStore

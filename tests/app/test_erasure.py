@@ -20,7 +20,7 @@ from kumihimo.exports import DEFAULT_PATHS, FORMATS
 from kumihimo.llm.cached_llm import Chat
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.page import write_graph_page
-from kumihimo.search.stores import load_matrices
+from kumihimo.search.vectors import load_matrices
 from kumihimo.storage.sqlite import store as store_module
 from kumihimo.storage.sqlite.connection import SqliteConnection
 from kumihimo.testing.fake_models import FakeChat

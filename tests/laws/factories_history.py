@@ -19,8 +19,7 @@ from kumihimo.core.task import Pool
 from kumihimo.core.wiring import ROOT, Port, order_steps
 from kumihimo.llm.cached_llm import create_llm
 from kumihimo.search.fulltext import Bm25Search, KeywordIndex, maintain_indexes
-from kumihimo.search.stores import load_matrices, remove_unused_files
-from kumihimo.search.vectors import CosineSearch, VectorIndex
+from kumihimo.search.vectors import CosineSearch, VectorIndex, load_matrices, remove_unused_files
 from kumihimo.storage.database import Database, SqlRows
 from kumihimo.storage.ledger import SqlLedger
 from kumihimo.testing.fake_models import FakeChat, FakeEmbedder

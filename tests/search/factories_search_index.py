@@ -18,9 +18,8 @@ from kumihimo.core.records import Record
 from kumihimo.core.table import Row, Table, codec
 from kumihimo.search.fulltext import Bm25Search, KeywordIndex
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
-from kumihimo.search.stores import load_matrices, remove_unused_files
 from kumihimo.search.vector_files import MappedFiles
-from kumihimo.search.vectors import CosineSearch, VectorIndex
+from kumihimo.search.vectors import CosineSearch, VectorIndex, load_matrices, remove_unused_files
 from kumihimo.storage.database import Database, SqlRows
 from kumihimo.storage.ledger import SqlLedger
 from kumihimo.testing.fake_models import FakeEmbedder

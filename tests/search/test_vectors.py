@@ -13,8 +13,7 @@ from kumihimo.core.context import Context
 from kumihimo.core.errors import IndexUnavailable, ItemFailed, RequestTimedOut
 from kumihimo.core.table import Table, codec
 from kumihimo.search.protocols import encode_vectors, unit_vectors
-from kumihimo.search.stores import load_matrices, remove_unused_files
-from kumihimo.search.vectors import CosineSearch
+from kumihimo.search.vectors import CosineSearch, load_matrices, remove_unused_files
 from kumihimo.storage.database import SqlRows
 from kumihimo.testing.fake_models import FakeEmbedder
 from tests.search.factories_search_index import Embed, Note, Notes, Vectors, mixed_texts, vector_notes

@@ -17,7 +17,7 @@ from kumihimo.core.records import Record
 from kumihimo.core.table import Codec, Row, Table, codec
 from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.llm.local_embedder import find_subwords
-from kumihimo.search import partial_rows, stores
+from kumihimo.search import partial_rows
 from kumihimo.search.postings import Postings
 from kumihimo.search.protocols import RowTokens, WordRow, visible_slots
 from kumihimo.storage.database import Database, SqlRows
@@ -202,7 +202,8 @@ def _drop_unused(db: Database, views: Sequence[SearchIndex]) -> None:
     names = {view.name for view in views}
     for name in stored_indexes(db):
         if name not in names:
-            stores.drop_index(db, name)
+            for suffix in ("", "_blocks", "_ids", "_near"):
+                db.drop_table(f"{name}{suffix}")
             db.forget_meta(name)
             db.run("DELETE FROM failed WHERE step = ?", name)
 

@@ -13,9 +13,11 @@ from kumihimo.core.table import Codec, Row, Table
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.local_embedder import LocalEmbedder
 from kumihimo.llm.protocols import Embedder, Vectors, dimension_mismatch
-from kumihimo.search import partial_rows, stores
-from kumihimo.search.protocols import VECTOR_INDEX, Matrices, StoredVectors, VectorStore, encode_vectors, unit_vectors
+from kumihimo.search import partial_rows, protocols, vector_files
+from kumihimo.search.postgres_vectors import LoadedMatrices, PostgresReader, PostgresVectors
+from kumihimo.search.protocols import VECTOR_INDEX, Matrices, StoredVectors, encode_vectors, unit_vectors
 from kumihimo.storage.database import Database, SqlRows
+from kumihimo.storage.sqlite.connection import Db
 from kumihimo.text import lazy_numpy as np
 
 _MAX_PENDING_ROUNDS = 4  # rounds of batches in the queue before they are embedded
@@ -36,12 +38,12 @@ class VectorIndex:
     pending: dict[str, str] = field(default_factory=dict)
     failed_ids: set[str] = field(default_factory=set)  # rows that failed in an earlier build
     batch_size: int = 0  # texts of a request; smaller after a request that took too long
-    vectors: VectorStore = field(init=False)
+    vectors: protocols.VectorStore = field(init=False)
     kind: ClassVar[str] = "meaning"
 
     def __post_init__(self) -> None:
         self.batch_size = self.embedder.batch
-        self.vectors = stores.vector_store(self.db, self.folder, self.table)
+        self.vectors = vector_store(self.db, self.folder, self.table)
 
     @property
     def name(self) -> str:
@@ -198,7 +200,7 @@ class CosineSearch:
         state = self.db.meta(VECTOR_INDEX + table.name)
         if not state or not state["rows"] or not ids:
             return {}
-        found, vectors = stores.vector_reader(self.db, self.matrices).select(table, ids)
+        found, vectors = vector_reader(self.db, self.matrices).select(table, ids)
         return dict(zip(found, vectors, strict=True))
 
     def _search(
@@ -243,7 +245,7 @@ class CosineSearch:
 
         Scores have double precision, so that the place of a row in the store does not change them.
         """
-        reader = stores.vector_reader(self.db, self.matrices)
+        reader = vector_reader(self.db, self.matrices)
         if candidate_ids is None:
             for question, (ids, vectors) in zip(questions, reader.nearest(table, questions, k), strict=True):
                 yield zip((unit_vectors(vectors) * question).sum(axis=1).tolist(), ids, strict=True)
@@ -262,3 +264,29 @@ def _mean_vector(vectors: Vectors) -> Vectors:
         return vectors
     mean = vectors.sum(axis=0, keepdims=True)
     return np.asarray(mean / (np.sqrt((mean * mean).sum()) or 1.0), dtype=np.float32)
+
+
+# -- what the store of a connection has
+
+
+def vector_store(db: Database, folder: Path, table: str) -> protocols.VectorStore:
+    """Return the vectors of a table. folder: of the index."""
+    return vector_files.FileVectors(db, folder, table) if isinstance(db, Db) else PostgresVectors(db, table)
+
+
+def vector_reader(db: Database, matrices: Matrices) -> protocols.VectorReader:
+    """Return the vectors of a snapshot, for searches."""
+    return vector_files.MatrixReader(db, matrices) if isinstance(db, Db) else PostgresReader(db)
+
+
+def load_matrices(db: Database, folder: Path, files: vector_files.MappedFiles) -> Matrices:
+    """Return the vectors that a snapshot reads, by table.
+
+    files: what is mapped already. Raises FileNotFoundError if a newer build removed a file.
+    """
+    return vector_files.map_snapshot(db, folder, files) if isinstance(db, Db) else LoadedMatrices(db)
+
+
+def remove_unused_files(db: Database, folder: Path) -> list[Path]:
+    """Remove vector files without a use; return what cannot be removed."""
+    return vector_files.remove_unused_vector_files(db, folder) if isinstance(db, Db) else []

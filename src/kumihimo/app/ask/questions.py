@@ -16,7 +16,7 @@ from kumihimo.core.task import Progress
 from kumihimo.core.usage import Usage
 from kumihimo.llm import local_embedder, protocols, telemetry
 from kumihimo.llm.budget import Budget
-from kumihimo.search.stores import load_matrices
+from kumihimo.search.vectors import load_matrices
 from kumihimo.storage.database import Database
 
 T = TypeVar("T")

@@ -30,8 +30,7 @@ from kumihimo.llm.registry import RULES, SET_MODEL_HINT, ModelRegistry
 from kumihimo.rdf import store as rdf_store
 from kumihimo.readers.documents import ReadingLimits, read_documents
 from kumihimo.search.fulltext import KeywordIndex, SearchIndex, maintain_indexes
-from kumihimo.search.stores import remove_unused_files
-from kumihimo.search.vectors import VectorIndex
+from kumihimo.search.vectors import VectorIndex, remove_unused_files
 from kumihimo.storage.database import Database
 from kumihimo.storage.ledger import SqlLedger
 

@@ -14,7 +14,8 @@ from kumihimo.core.errors import ConsentRequired, IndexDamaged
 from kumihimo.core.table import Codec, codec
 from kumihimo.llm.cached_llm import is_cached_value
 from kumihimo.rdf import store, store as rdf_store
-from kumihimo.search import fulltext, stores
+from kumihimo.search import fulltext
+from kumihimo.search.vectors import vector_store
 from kumihimo.storage.database import Database
 from kumihimo.storage.ledger import checksum_name, sum_rows
 
@@ -111,7 +112,7 @@ def _search_problems(index: OpenIndex, db: Database, name: str) -> Iterator[Prob
             damage = fulltext.KeywordIndex(db, table, table_codec).find_damage()
         else:
             records = (table_codec.decode(row) for page in db.rows(table).pages() for row in page)
-            vectors = stores.vector_store(db, index.folder, table)
+            vectors = vector_store(db, index.folder, table)
             failed = {id for step, id, _ in db.failures() if step == name}
             path = vectors.location or path
             damage = vectors.find_damage({record.id for record in records if record.index_text} - failed)

@@ -15,7 +15,8 @@ from kumihimo.core.table import Codec, Table, codec
 from kumihimo.core.task import Progress, ProgressEvent, ignore_progress
 from kumihimo.index.sources import IMPORTS_FOLDER, load_sources, save_sources
 from kumihimo.readers.remote.mirror import MIRRORS_FOLDER
-from kumihimo.search import fulltext, stores
+from kumihimo.search import fulltext
+from kumihimo.search.vectors import load_matrices, vector_reader, vector_store
 from kumihimo.storage.cache_database import CacheDatabase
 from kumihimo.storage.database import Database
 from kumihimo.storage.ledger import checksum_name, sum_rows
@@ -132,9 +133,9 @@ class _Copy:
     def _copy_vectors(self, name: str, table: str) -> None:
         state = self.old.meta(name)
         self.new.set_meta(name, {key: state[key] for key in ("mark", "embedder")})
-        vectors = stores.vector_store(self.new, self.place.folder, table)
+        vectors = vector_store(self.new, self.place.folder, table)
         vectors.create()
-        reader = stores.vector_reader(self.old, stores.load_matrices(self.old, self.index.folder, {}))
+        reader = vector_reader(self.old, load_matrices(self.old, self.index.folder, {}))
         rows = Table(table, self._codec(table), self.old.rows(table))
         for page in self.old.rows(table).pages("id") if state["rows"] else ():
             ids, stored = reader.select(rows, [id for (id,) in page])

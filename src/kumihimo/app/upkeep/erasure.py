@@ -17,7 +17,7 @@ from kumihimo.core.errors import ConsentRequired, IndexBusy, IndexUnavailable
 from kumihimo.core.task import Progress
 from kumihimo.llm.budget import Budget
 from kumihimo.rdf import store as rdf_store
-from kumihimo.search.stores import remove_unused_files
+from kumihimo.search.vectors import remove_unused_files
 from kumihimo.storage.cache_database import CacheDatabase
 from kumihimo.storage.ledger import drop_retired_tables
 from kumihimo.storage.sqlite.cache_file import damaged_copy, delete_database
