@@ -42,7 +42,7 @@ SECTIONS: dict[str, tuple[str, str, str]] = {
     ),
     "Records": ("", "kumihimo", "Record Document Chunk"),
     "Snapshots": ("", "kumihimo", "Snapshot:table,retrieve,ask,trace,trace_part,find"),
-    "Extensions": (EXTENSIONS, "kumihimo.ext", "declare reads AddressForm KeyVariable QueryCost:"),
+    "Extensions": (EXTENSIONS, "kumihimo.ext", "declare reads AddressForm KeyVariable TextForm QueryCost:"),
     "Tests of extensions": ("", "kumihimo.testing", "check_laws"),
     "Inputs of methods and steps": (
         INPUTS,

@@ -12,7 +12,7 @@ from contextvars import copy_context
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin
 from xml.etree import ElementTree
 
 import pytest
@@ -24,7 +24,7 @@ from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.catalogue import BUILT_IN
 from kumihimo.app.settings.settings_registry import SettingsRegistry
 from kumihimo.cli.main import COMMANDS, app
-from kumihimo.core.settings import Bounds
+from kumihimo.core.settings import LINE, Setting, TextForm
 from kumihimo.core.signature import Signature, collect_signatures
 from kumihimo.core.table import codec
 from kumihimo.core.wiring import order_steps
@@ -94,14 +94,25 @@ def test_every_setting_is_described_with_its_default_and_range() -> None:
         for setting in settings.values():
             plain = setting.default is None or isinstance(setting.default, bool)
             default = str(setting.default).lower() if plain else setting.default
-            assert f"| `{scope}.{setting.name}` | {default} | {in_words(setting.bounds)} |" in said
+            assert f"| `{scope}.{setting.name}` | {default} | {in_words(setting)} |" in said
 
 
-def in_words(bounds: Bounds | None) -> str:
-    if bounds is None:
-        return ""
-    asked = f"; asked: {bounds.asked[0]:,} to {bounds.asked[1]:,}" if bounds.asked else ""
-    return f"{bounds.least:,} to {bounds.most:,}{asked}"
+def in_words(setting: Setting) -> str:
+    if bounds := setting.bounds:
+        asked = f"; asked: {bounds.asked[0]:,} to {bounds.asked[1]:,}" if bounds.asked else ""
+        return f"{bounds.least:,} to {bounds.most:,}{asked}"
+    is_list = get_origin(setting.type) is tuple
+    item = Setting.of("", get_args(setting.type)[0], "") if is_list else setting
+    words = []
+    if setting.size:
+        kind = "items" if is_list else "characters"
+        words.append(f"{f'{setting.size.least:,}' if setting.size.least else 'up'} to {setting.size.most:,} {kind}")
+    if isinstance(item.form, TextForm):
+        form = "one line" if item.form is LINE else item.form.description.replace("|", r"\|")
+        words.append(f"each {form}" if is_list else form)
+    if item.bounds:
+        words.append(f"each {item.bounds.least:,} to {item.bounds.most:,}")
+    return "; ".join(words)
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -36,7 +36,7 @@ from kumihimo.core.records import (
     Summary,
     Tag,
 )
-from kumihimo.core.settings import Bounds
+from kumihimo.core.settings import Bounds, TextForm
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Group, Table
 from kumihimo.core.usage import Usage
@@ -96,6 +96,7 @@ __all__ = [
     "Summary",
     "Table",
     "Tag",
+    "TextForm",
     "Tokenizer",
     "Usage",
     "VectorSearch",

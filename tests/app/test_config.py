@@ -178,7 +178,7 @@ def test_a_default_file_can_be_read_back() -> None:
         Setting("most", int | None, None),
         Setting("stop", str, 'a "quoted" text'),
         Setting("stop", str, "C:\\notes"),
-        Setting("stop", str, "\n"),
+        Setting("stop", str, "a\nb\n"),
     ],
 )
 def test_odd_defaults_can_be_read_back(setting: Setting) -> None:

@@ -267,11 +267,6 @@ def test_the_smaller_limit_of_a_reply_counts(
         assert {name: value for name, value in values.items() if name in limits} == sent
 
 
-def test_extra_parameters_are_an_object() -> None:
-    with pytest.raises(SettingsError, match=r"chat\.extra is a JSON object"):
-        openai.OpenAIChat(extra="[]")
-
-
 @pytest.mark.parametrize("url", ["localhost:11434/v1", "http://[::1", "http://127.0.0.1:port/v1", "ftp://a.b", "x"])
 def test_an_invalid_address_is_refused(url: str) -> None:
     with pytest.raises(SettingsError, match="is no address: write it like"):

@@ -168,7 +168,7 @@ def describe_fault(error: BaseException) -> str:
     )
 
 
-def describe_unknown(kind: str, name: str, choices: Iterable[str]) -> str:
+def describe_unknown(kind: str, name: object, choices: Iterable[str]) -> str:
     """Return a message for an unknown name, with the closest known one.
 
     >>> describe_unknown("method", "bm52", ["bm25", "naive"])
@@ -176,7 +176,7 @@ def describe_unknown(kind: str, name: str, choices: Iterable[str]) -> str:
     """
     from difflib import get_close_matches  # imported here, since few commands need it
 
-    name, names = name[:MAX_SHOWN], sorted(choices)
+    name, names = str(name)[:MAX_SHOWN], sorted(choices)
     closest = get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"; did you mean {closest[0]!r}?" if closest else "."
     if len(names) > _MAX_LISTED:

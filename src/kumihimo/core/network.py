@@ -1,5 +1,6 @@
 """an address -> its scheme and hosts, and whether they are this machine or public; an error shows no password."""
 
+import re
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
@@ -25,6 +26,13 @@ class KeyVariable:
     The server that its scope names gets the key.
     """
 
+    def check_text(self, text: str, name: str) -> None:
+        """Raise SettingsError, without the text: it may be the key itself."""
+        if not re.fullmatch("(?:[A-Za-z_][A-Za-z0-9_]{0,199})?", text):
+            raise SettingsError(
+                f"{name} is the name of an environment variable, such as OPENAI_API_KEY: put the key into that variable"
+            )
+
 
 @dataclass(frozen=True, slots=True)
 class AddressForm:
@@ -41,6 +49,11 @@ class AddressForm:
     any_hosts: bool = False
     wrong: type[KumiError] = SettingsError
     offline: type[KumiError] = SettingsError
+
+    def check_text(self, text: str, name: str) -> None:
+        """Raise the error for another text, unless it is a word."""
+        if text not in self.words:
+            self.parse_address(text, name)
 
     def parse_address(self, text: str, name: str = "") -> Address:
         """Return the parts of an address. Raise the error for anything else.

@@ -3,7 +3,7 @@
 import json
 import re
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -18,7 +18,8 @@ SettingValues = Mapping[str, Mapping[str, object]]  # scope (a step, a method) -
 class Bounds:
     """The least and the greatest number that a setting may have: `k: Annotated[int, Bounds(1, 1000)] = 20`.
 
-    asked: both for a question over the network, if a value may cost the owner of the index much.
+    Of a text they count its characters, of a list its items. asked: both for a question over the network, if a value
+    may cost the owner of the index much.
 
     >>> str(Bounds(1, 1000)), 0 in Bounds(1, 1000)
     ('from 1 to 1,000', False)
@@ -35,8 +36,35 @@ class Bounds:
         return f"from {self.least:,} to {self.most:,}"
 
 
+@dataclass(frozen=True, slots=True)
+class TextForm:
+    """What a text may look like: `persona: Annotated[str, LINE] = ""`.
+
+    description: for an error. accepts: tells whether a text is one, or raises SettingsError with what is wrong.
+    """
+
+    description: str
+    accepts: Callable[[str], object]
+
+    def check_text(self, text: str, name: str) -> None:
+        """Raise SettingsError for another text. name: of the setting."""
+        try:
+            is_accepted = self.accepts(text)
+        except SettingsError as error:
+            raise SettingsError(f"{name}: {error}") from error
+        if not is_accepted:
+            raise SettingsError(f"{name} has to be {self.description}, not {show_value(text)}")
+
+
+TEXT = TextForm("a text, not spaces alone", lambda text: not text or text.strip())  # where the hint has none
+LINE = TextForm("one line without spaces around it", lambda text: text == text.strip() and len(text.splitlines()) < 2)
+SIZES = {str: Bounds(0, 10_000), tuple: Bounds(0, 10_000)}  # where the hint has none
+
 Batch = Annotated[int, Bounds(1, 10_000)]  # of what one request holds
 Count = Annotated[int, Bounds(0, 1_000_000)]
+Line = Annotated[str, Bounds(0, 1000), LINE]
+Name = Annotated[str, Bounds(1, 1000), LINE]
+Names = tuple[Name, ...]
 Patience = Annotated[float, Bounds(0, 86_400)]  # seconds
 Price = Annotated[float, Bounds(0, 1_000_000)]
 Rate = Annotated[int, Bounds(0, 1_000_000_000)]  # in a minute
@@ -56,14 +84,15 @@ Workers = Annotated[int, Bounds(1, 1000)]
 class Setting:
     """A keyword-only parameter: its name, type and default, the bounds of its numbers.
 
-    mark: of a text that needs trust.
+    size: the bounds of a text or a list. form: of a text.
     """
 
     name: str
     type: Any
     default: object
     bounds: Bounds | None = None
-    mark: network.Mark | None = None
+    size: Bounds | None = None
+    form: TextForm | network.Mark | None = None
 
     @classmethod
     def of(cls, name: str, hint: Any, default: object) -> "Setting":
@@ -72,30 +101,46 @@ class Setting:
         kinds = tuple(get_args(each)[0] if get_origin(each) is Annotated else each for each in members)
         notes = [note for each in members for note in getattr(each, "__metadata__", ())]
         bounds = next((note for note in notes if isinstance(note, Bounds)), None)
-        mark = next((note for note in notes if isinstance(note, network.Mark)), None)
-        return cls(name, Union[kinds], default, bounds, mark)  # noqa: UP007
+        form = next((note for note in notes if isinstance(note, TextForm | network.Mark)), None)
+        counts = str in kinds or any(get_origin(kind) is tuple for kind in kinds)
+        bounds, size = (None, bounds) if counts else (bounds, None)
+        return cls(name, Union[kinds], default, bounds, size, form)  # noqa: UP007
+
+    @property
+    def mark(self) -> network.Mark | None:
+        """Return the form if it needs trust."""
+        return self.form if isinstance(self.form, network.Mark) else None
 
     def parse(self, scope: str, value: object) -> object:
         """Convert a text or a TOML value to the setting's type.
 
-        Raises SettingsError for another type, and out of bounds.
+        Raises SettingsError for another type, another form, and out of bounds.
         """
         # None first: the text "none" is a str, too
         for member in sorted(_union_members(self.type), key=lambda member: member is not type(None)):
             converted = _convert(member, value)
             if converted is not _INVALID and self._allows(converted):
-                if isinstance(self.mark, network.AddressForm) and converted not in (None, *self.mark.words):
-                    self.mark.parse_address(str(converted), f"{scope}.{self.name}")
-                elif isinstance(self.mark, network.KeyVariable) and not _VARIABLE.fullmatch(str(converted or "")):
-                    raise SettingsError(  # without the value: it may be the key itself
-                        f"{scope}.{self.name} is the name of an environment variable, such as OPENAI_API_KEY: put the "
-                        "key into that variable"
-                    )
-                return converted
+                if isinstance(converted, str) and get_origin(member) is not Literal:
+                    self._check_text(f"{scope}.{self.name}", converted)
+                return self._parse_items(scope, member, converted) if isinstance(converted, tuple) else converted
         raise SettingsError(
-            f"{scope}.{self.name} is {self.type_description}, not {redaction.redact(f'{value!r}')[:MAX_SHOWN]} "
-            f"(default: {self.default!r})"
+            f"{scope}.{self.name} is {self.type_description}, not {show_value(value)} (default: {self.default!r})"
         )
+
+    def _check_text(self, name: str, text: str) -> None:
+        """Raise SettingsError for a text of another form, without a key."""
+        if not self.mark and (found := _CONTROL.search(text)):
+            raise SettingsError(f"{name} has the control character {found[0]!r}: take it out")
+        (self.form or TEXT).check_text(text, name)
+
+    def _parse_items(self, scope: str, hint: Any, values: tuple[object, ...]) -> tuple[object, ...]:
+        """Return the items of a list in their type, each once."""
+        item = Setting.of(self.name, get_args(hint)[0], self.default)
+        items = tuple(replace(item, name=f"{self.name}[{n}]").parse(scope, each) for n, each in enumerate(values))
+        if item.type is str and len({*items}) < len(items):
+            twice = next(each for n, each in enumerate(items) if each in items[:n])
+            raise SettingsError(f"{scope}.{self.name} names {show_value(twice)} twice: keep one")
+        return items
 
     def check_asked(self, scope: str, value: object) -> None:
         """Raise SettingsError for a value beyond the bounds of questions."""
@@ -107,6 +152,8 @@ class Setting:
             )
 
     def _allows(self, value: object) -> bool:
+        if isinstance(value, str | tuple):
+            return len(value) in (self.size or SIZES[type(value)])
         return self.bounds is None or not isinstance(value, int | float) or value in self.bounds
 
     @property
@@ -116,10 +163,18 @@ class Setting:
 
     def _describe_member(self, hint: Any) -> str:
         description = _describe_type(hint)
+        if default_size := SIZES.get(get_origin(hint) or hint):
+            size, kind = self.size or default_size, "characters" if hint is str else "items"
+            return f"{description} of {f'{size.least:,}' if size.least else 'up'} to {size.most:,} {kind}"
         return f"{description} {self.bounds}" if self.bounds and hint in (int, float) else description
 
 
-_VARIABLE = re.compile("(?:[A-Za-z_][A-Za-z0-9_]*)?")
+def show_value(value: object) -> str:
+    """Return the beginning of a value for an error, without secrets."""
+    return redaction.redact(f"{value!r}"[: 50 * MAX_SHOWN])[:MAX_SHOWN]
+
+
+_CONTROL = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\ud800-\\udfff]")  # and what is no character
 _INVALID = object()
 _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _TYPE_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", type(None): "none"}
@@ -141,7 +196,7 @@ def _convert(hint: Any, value: object) -> object:
     if get_origin(hint) is Literal:
         return next((choice for choice in get_args(hint) if str(choice) == str(value)), _INVALID)
     if get_origin(hint) is tuple:
-        return _parse_list(get_args(hint)[0], value)
+        return _parse_list(value)
     if hint is bool:
         return value if isinstance(value, bool) else _BOOLEANS.get(str(value).lower(), _INVALID)
     if hint is str:
@@ -153,13 +208,10 @@ def _convert(hint: Any, value: object) -> object:
     return _parse_number(hint, value)
 
 
-def _parse_list(hint: Any, value: object) -> object:
+def _parse_list(value: object) -> object:
     if isinstance(value, str):
         value = _split_list(value.strip())
-    if not isinstance(value, list | tuple):
-        return _INVALID
-    items = tuple(_convert(hint, item) for item in value)
-    return _INVALID if _INVALID in items else items
+    return tuple(value) if isinstance(value, list | tuple) else _INVALID
 
 
 def _split_list(text: str) -> object:
@@ -168,7 +220,7 @@ def _split_list(text: str) -> object:
         return [part.strip() for part in text.split(",")] if text else []
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return _INVALID
 
 

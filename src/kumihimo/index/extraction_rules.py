@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from kumihimo.core.errors import SettingsError
+from kumihimo.core.settings import LINE, TextForm
 from kumihimo.index.extraction_parser import ExtractedEntity, ExtractedRecord, ExtractedRelation
 from kumihimo.text.repetition import contains_phrase
 
@@ -40,6 +41,16 @@ def parse_known_entities(lines: tuple[str, ...]) -> tuple[KnownEntity, ...]:
     return tuple(known)
 
 
+KNOWN_ENTITY = TextForm(
+    "`name = other name | type | description`, one line",
+    lambda line: LINE.accepts(line) and parse_known_entities((line,)),
+)
+RELATION_TYPE = TextForm(
+    "a type of relation, such as `works_for: person > organization`",
+    lambda line: LINE.accepts(line) and _RELATION_LINE.fullmatch(line),
+)
+
+
 def find_known_entities(lines: tuple[str, ...], text: str) -> list[KnownEntity]:
     """Return the known entities with a name in a text."""
     known = parse_known_entities(lines)
@@ -51,8 +62,6 @@ def _parse_relation_types(lines: tuple[str, ...]) -> Mapping[str, frozenset[froz
     """Return the pairs of types for each relation type; none: all."""
     allowed = {}
     for line in lines:
-        if not _RELATION_LINE.fullmatch(line):
-            raise SettingsError(f"{line!r} is no type of relation: write `works_for: person > organization`")
         name, _, pairs = line.partition(":")
         ends = (frozenset(map(_type_key, pair.split(">"))) for pair in pairs.split(",") if pair)
         allowed[_type_key(name)] = frozenset(ends)

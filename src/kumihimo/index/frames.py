@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kumihimo.core.errors import MalformedReply
 from kumihimo.core.records import Chunk, Passage, SlotFiller
-from kumihimo.core.settings import Batch
+from kumihimo.core.settings import Batch, Line
 from kumihimo.core.table import Table
 from kumihimo.index.batched_calls import collect_rows
 from kumihimo.index.chunk_background import Description, document_date, readable_title
@@ -48,7 +48,7 @@ def frames(
     descriptions: Table[Description],
     llm: LLM | None,
     *,
-    language: str = "",
+    language: Line = "",
     batch: Batch = 32,
     paper: bool = False,
 ) -> Iterable[SlotFiller]:

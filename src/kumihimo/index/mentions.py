@@ -8,14 +8,14 @@ from typing import Annotated, Any, TypeVar
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, MalformedReply
 from kumihimo.core.records import Assertion, Chunk, Mention, Record, RelationMention
-from kumihimo.core.settings import Bounds
+from kumihimo.core.settings import Bounds, Line, Names
 from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
 from kumihimo.index import extraction_parser, extraction_rules, imports
 from kumihimo.index.batched_calls import rows_or_failure
 from kumihimo.index.chunk_background import ChunkBackground, Description, find_reading, read_background
 from kumihimo.index.imports import ImportedUnit
-from kumihimo.index.name_records import ChunkNames, NameMerges, NameResolver
+from kumihimo.index.name_records import Aliases, ChunkNames, NameMerges, NameResolver
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Messages, Reply
 from kumihimo.text import name_keys
@@ -47,12 +47,12 @@ class ExtractionSettings:
     chunk, from which it is not read again. known_entities, relation_types: as `extraction_rules` parses them.
     """
 
-    types: tuple[str, ...] = ("person", "group", "organization", "place", "event", "work", "concept")
-    known_entities: tuple[str, ...] = ()
-    relation_types: tuple[str, ...] = ()
-    examples: str = ""
+    types: Annotated[Names, Bounds(1, 1000)] = ("person", "group", "organization", "place", "event", "work", "concept")
+    known_entities: tuple[Annotated[str, extraction_rules.KNOWN_ENTITY], ...] = ()
+    relation_types: tuple[Annotated[str, extraction_rules.RELATION_TYPE], ...] = ()
+    examples: Annotated[str, Bounds(0, 100_000)] = ""
     domain: str = ""
-    language: str = ""
+    language: Line = ""
     gleanings: Annotated[int, Bounds(0, 10)] = 1
     glean_below: Annotated[float, Bounds(0, 1000)] = 2.0
 
@@ -67,7 +67,7 @@ def mentions(
     llm: LLM | None,
     *,
     extraction: ExtractionSettings = ExtractionSettings(),
-    aliases: tuple[str, ...] = (),
+    aliases: Aliases = (),
 ) -> Iterable[Mention]:
     """Extract the entity mentions of a chunk.
 
@@ -102,7 +102,7 @@ def ties(
     llm: LLM | None,
     *,
     extraction: ExtractionSettings = ExtractionSettings(),
-    aliases: tuple[str, ...] = (),
+    aliases: Aliases = (),
 ) -> Iterable[RelationMention]:
     """Extract the relation mentions of a chunk, in the same conversation.
 
@@ -129,7 +129,7 @@ def assertions(
     llm: LLM | None,
     *,
     extraction: ExtractionSettings = ExtractionSettings(),
-    aliases: tuple[str, ...] = (),
+    aliases: Aliases = (),
     claims: bool = False,
     about: str = "",
 ) -> Iterable[Assertion]:
@@ -149,7 +149,7 @@ def assertions(
 
 
 def _find_resolver(
-    chunk: Chunk, merges: Table[NameMerges], aliases: tuple[str, ...], extraction: ExtractionSettings
+    chunk: Chunk, merges: Table[NameMerges], aliases: Aliases, extraction: ExtractionSettings
 ) -> NameResolver:
     """Return the resolver of a chunk, with the names of known entities."""
     known = extraction_rules.parse_known_entities(extraction.known_entities)

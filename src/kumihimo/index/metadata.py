@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from kumihimo.core import digests, errors, signature
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.records import NOT_READ, Document, Metadata, Question
-from kumihimo.core.settings import Tokens
+from kumihimo.core.settings import Line, Name, Names, Tokens
 from kumihimo.core.table import Table
 from kumihimo.index import batched_calls, metadata_fields
 from kumihimo.index.chunk_background import Description, document_date, readable_title
@@ -34,12 +34,12 @@ class MetadataSettings:
     """Settings of one conversation, which `metadata` and `questions` share."""
 
     preset: metadata_fields.Preset = "news"
-    fields: tuple[str, ...] = ()
-    document_types: str = "documents"
-    users_types: str = "people who know their subject well"
-    text_categories: tuple[str, ...] = ()
+    fields: tuple[Annotated[str, metadata_fields.FIELD], ...] = ()
+    document_types: Name = "documents"
+    users_types: Name = "people who know their subject well"
+    text_categories: Names = ()
     window: Tokens = 12_000
-    language: str = ""
+    language: Line = ""
 
 
 def metadata(

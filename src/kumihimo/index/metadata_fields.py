@@ -1,16 +1,18 @@
 """settings -> the fields of metadata; a model's reply about them -> their values, and questions with answers."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, make_dataclass, replace
+from dataclasses import dataclass, fields, make_dataclass, replace
 from functools import cache, lru_cache
 from itertools import chain
 from keyword import iskeyword
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 from unicodedata import normalize
 
 from kumihimo.core.errors import MalformedReply, SettingsError
+from kumihimo.core.settings import Bounds, Names, Setting, TextForm, override_settings
 from kumihimo.llm.prompts import ReplyForm, reply_form
 from kumihimo.llm.protocols import Reply
 from kumihimo.text.sentences import collapse_spaces
@@ -26,6 +28,15 @@ _EMPTY_WORDS = frozenset(
 )
 
 
+_RESERVED = ("uri", "file", "title", "media_type", "modified", "metadata")  # every document has them in filters
+_NAME = TextForm(
+    f"letters, digits, _ and -, and none of {', '.join(_RESERVED)}",
+    lambda name: re.fullmatch(r"[\w-]{1,100}", name) and name not in _RESERVED,
+)
+_QUESTION = TextForm('a question with yes or no as its answer, such as "Does it name companies?"', str.strip)
+_LIST = TextForm('a description of its values, such as "The names of these companies."', str.strip)
+
+
 @dataclass(frozen=True, slots=True)
 class MetadataField:
     """A field of metadata.
@@ -35,10 +46,10 @@ class MetadataField:
     """
 
     name: str
-    question: str
-    list: str
-    maximum: int = 3
-    categories: tuple[str, ...] = ()
+    question: Annotated[str, _QUESTION] = ""
+    list: Annotated[str, _LIST] = ""
+    maximum: Annotated[int, Bounds(1, 1000)] = 3
+    categories: Names = ()
 
 
 # The six fields for papers are those of arXiv:2408.09017, appendix A; the other presets follow them.
@@ -85,6 +96,12 @@ PRESETS = {
 }  # fmt: skip
 
 
+_KEYS = {
+    f.name: Setting.of(f.name, get_type_hints(MetadataField, include_extras=True)[f.name], f.default)
+    for f in fields(MetadataField)[1:]
+}
+
+
 @lru_cache(maxsize=16)
 def resolve_fields(preset: str, fields: tuple[str, ...], text_categories: tuple[str, ...]) -> tuple[MetadataField, ...]:
     """Return the user's fields, or those of the preset.
@@ -106,13 +123,30 @@ def _fill_categories(field: MetadataField, text_categories: tuple[str, ...]) -> 
 
 def _parse_field(text: str) -> MetadataField:
     """Parse a field from kumi.toml. Raise SettingsError if it is invalid."""
-    try:
-        options: dict[str, Any] = json.loads(text)
-        return MetadataField(**{**options, "categories": tuple(options.get("categories", ()))})
-    except (ValueError, TypeError) as error:
-        raise SettingsError(
-            f"metadata.fields: {text[:80]!r} is no field: write [fields.NAME] in kumi.toml, and under it question, list"
-        ) from error
+    with suppress(ValueError, RecursionError):
+        table = json.loads(text)
+        if isinstance(table, dict):
+            return _check_field(str(table.pop("name", "")), table)
+    raise SettingsError(f"{text[:80]!r} is no field: write [fields.NAME] in kumi.toml, and under it question, list")
+
+
+def field_to_json(name: str, table: Any) -> str:
+    """Return a table [fields.NAME] in JSON. Raise SettingsError for no field."""
+    field = _check_field(name, table)
+    return json.dumps({"name": name, **{key: getattr(field, key) for key in table}}, ensure_ascii=False)
+
+
+def _check_field(name: str, table: object) -> MetadataField:
+    """Return the field of a table. Raise SettingsError if it is none."""
+    if not isinstance(table, Mapping):
+        raise SettingsError(f"fields.{name} is no field: write [fields.{name}], and under it question and list")
+    _NAME.check_text(name, "the name of a field")
+    missing = {key: "" for key in ("question", "list") if key not in table}
+    values: dict[str, Any] = override_settings(f"fields.{name}", _KEYS, {}, {**table, **missing})
+    return MetadataField(name, **values)
+
+
+FIELD = TextForm("a field in JSON", _parse_field)
 
 
 class ParsedMetadata(NamedTuple):

@@ -6,15 +6,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 from kumihimo.core.records import Record
+from kumihimo.core.settings import Bounds, TextForm
 from kumihimo.core.table import Table
-from kumihimo.text.name_keys import entity_id, local_key, name_key, parse_aliases
+from kumihimo.text.name_keys import entity_id, find_alias_fault, local_key, name_key, parse_aliases
 
 PERSON_TYPES = frozenset(["person", "people", "character", "人物", "人"])
 PERSON_RULES = frozenset(["surname", "given name"])  # rules that hold for persons only
 
+_ALIAS = TextForm("`name = other name` or `name != other name`", lambda line: not find_alias_fault({1: line}))
+Aliases = Annotated[tuple[Annotated[str, Bounds(1, 10_000), _ALIAS], ...], Bounds(0, 100_000)]
 _parse_aliases = lru_cache(maxsize=16)(parse_aliases)  # each chunk has the same lines
 
 

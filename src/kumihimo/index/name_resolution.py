@@ -5,7 +5,7 @@ from functools import lru_cache
 from kumihimo.core.records import Chunk
 from kumihimo.core.signature import declare
 from kumihimo.core.table import Group, Table
-from kumihimo.index.name_records import ChunkNames, NameMerges
+from kumihimo.index.name_records import Aliases, ChunkNames, NameMerges
 from kumihimo.llm.protocols import NamedEntityRecognizer
 from kumihimo.text.name_keys import parse_distinct_names
 
@@ -24,7 +24,7 @@ def names(chunk: Chunk, recognizer: NamedEntityRecognizer | None) -> ChunkNames:
 
 
 @declare(scope="mentions")
-def merges(names: Group[ChunkNames], chunks: Table[Chunk], *, aliases: tuple[str, ...] = ()) -> NameMerges | None:
+def merges(names: Group[ChunkNames], chunks: Table[Chunk], *, aliases: Aliases = ()) -> NameMerges | None:
     """Find the names of a document that are forms of others.
 
     aliases: a line `A != B` keeps two names apart.

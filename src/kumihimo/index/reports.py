@@ -22,7 +22,7 @@ from kumihimo.core.records import (
     RelationMention,
     Report,
 )
-from kumihimo.core.settings import Bounds, Share, Tokens
+from kumihimo.core.settings import Bounds, Line, Share, Tokens
 from kumihimo.core.table import Table
 from kumihimo.index import data_refs, report_context
 from kumihimo.index.imports import ImportedCommunity
@@ -253,7 +253,7 @@ def reports(
     window: Tokens = 8000,
     order: Literal["content", "paper"] = "content",
     persona: str = "",
-    language: str = "",
+    language: Line = "",
     depth: Annotated[int, Bounds(0, 100)] = 1,
     refresh: Share = 0.1,
 ) -> Report | None:

@@ -13,7 +13,7 @@ from kumihimo.core.context import Tokenizer
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.records import NOT_READ, Metadata, Question, Summary, Tag
-from kumihimo.core.settings import Bounds, Count, Tokens
+from kumihimo.core.settings import Bounds, Count, Line, Names, Tokens
 from kumihimo.core.table import Group, Table
 from kumihimo.llm.prompts import number_sources, render_prompt, require_complete_text
 from kumihimo.llm.protocols import LLM
@@ -41,7 +41,7 @@ _NON_CATEGORY_FIELDS = frozenset(
 ) | {NOT_READ}
 
 
-def tags(question: Question, metadata: Table[Metadata], *, by: tuple[str, ...] = ()) -> Iterable[Tag]:
+def tags(question: Question, metadata: Table[Metadata], *, by: Names = ()) -> Iterable[Tag]:
     """Return the labels of a question: metadata values of its document.
 
     (MK-RAG, arXiv:2408.09017.) by: fields, `research_field`, and combinations of fields, `research_field x company`:
@@ -63,7 +63,7 @@ def summaries(
     window: Tokens = 8000,
     words: Annotated[int, Bounds(1, 100_000)] = 400,
     listed: Count = 10,
-    language: str = "",
+    language: Line = "",
 ) -> Summary | None:
     """Summarise the concepts in the questions of one label (MK Summary, arXiv:2408.09017).
 

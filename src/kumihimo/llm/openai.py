@@ -3,7 +3,6 @@
 import json
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -12,9 +11,24 @@ from typing import Annotated, Any, Literal
 
 from kumihimo.connections import closed_when_cancelled
 from kumihimo.core.digests import replace_surrogates
-from kumihimo.core.errors import ItemFailed, RequestRefused, SettingsError
+from kumihimo.core.errors import ItemFailed, RequestRefused
 from kumihimo.core.network import MODEL, KeyVariable
-from kumihimo.core.settings import Batch, Bounds, Patience, Price, Rate, Retries, Seconds, Share, Tokens, Workers
+from kumihimo.core.settings import (
+    Batch,
+    Bounds,
+    Line,
+    Name,
+    Names,
+    Patience,
+    Price,
+    Rate,
+    Retries,
+    Seconds,
+    Share,
+    TextForm,
+    Tokens,
+    Workers,
+)
 from kumihimo.core.usage import Usage
 from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, Reply, TextsReply, TextsRequest, Vectors
 from kumihimo.llm.response_body import MEGABYTE, LateReply, garbled_error, get_count, read_json_body, split_lines
@@ -28,6 +42,17 @@ _LENGTH_LIMITS = ("max_tokens", "max_completion_tokens")  # the old and the new 
 _MAX_VECTORS_BYTES = 64 * MEGABYTE
 
 
+def _is_object(text: str) -> bool:
+    """Return whether a text is a JSON object, or empty."""
+    try:
+        return isinstance(json.loads(text or "{}", parse_constant=int), dict)  # NaN is no JSON
+    except (ValueError, RecursionError):
+        return False
+
+
+_EXTRA = TextForm('a JSON object, such as {"seed": 1}', _is_object)
+
+
 @dataclass(kw_only=True)
 class OpenAIChat:
     """A `Chat` over HTTP. Its fields are the settings of `[chat]`.
@@ -35,14 +60,14 @@ class OpenAIChat:
     default_parameters: sent with each request, and part of the cache key.
     """
 
-    model: str = ""
+    model: Line = ""
     base_url: Annotated[str, MODEL] = ""
     key: Annotated[str, KeyVariable()] = "OPENAI_API_KEY"
-    api_version: str = ""
+    api_version: Line = ""
     temperature: Annotated[float, Bounds(0, 5)] | None = 0.0
     max_tokens: Tokens | None = None
-    reasoning_effort: str | None = None
-    extra: str = ""
+    reasoning_effort: Name | None = None
+    extra: Annotated[str, _EXTRA] = ""
     structured: StructuredOutput = "auto"
     workers: Workers = 8
     timeout: Seconds = 300.0
@@ -59,7 +84,7 @@ class OpenAIChat:
         self.server = connect_server(vars(self))
         parameters = {n: getattr(self, n) for n in ("temperature", "max_tokens", "reasoning_effort")}
         self.default_parameters = {n: value for n, value in parameters.items() if value is not None}
-        self.default_parameters |= _parse_extra(self.extra)
+        self.default_parameters |= json.loads(self.extra or "{}")
         self.prices = Prices(self.prompt_price, self.cached_price, self.completion_price)
         words = [f"{name}={value}" for name, value in sorted(self.default_parameters.items())]
         self.fingerprint = " ".join([self.model, *words])
@@ -134,13 +159,6 @@ class OpenAIChat:
         if self.structured in ("auto", "schema") and "json_schema" not in self.server.refused_parameters:
             return {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": schema}}
         return {"type": "json_object"} if self.structured in ("auto", "json") else None
-
-
-def _parse_extra(text: str) -> dict[str, Any]:
-    with suppress(ValueError):
-        if isinstance(value := json.loads(text or "{}"), dict):
-            return value
-    raise SettingsError(f'chat.extra is a JSON object, such as {{"seed": 1}}, not {text!r}')
 
 
 def _chat_usage(
@@ -277,13 +295,13 @@ class OpenAIEmbedder:
     The passage prefix is part of its fingerprint, since stored vectors depend on it.
     """
 
-    model: str = ""
-    tables: tuple[str, ...] = ()
-    query_prefix: str = ""
-    passage_prefix: str = ""
+    model: Line = ""
+    tables: Names = ()
+    query_prefix: Annotated[str, Bounds(0, 1000)] = ""
+    passage_prefix: Annotated[str, Bounds(0, 1000)] = ""
     base_url: Annotated[str, MODEL] = ""
     key: Annotated[str, KeyVariable()] = "OPENAI_API_KEY"
-    api_version: str = ""
+    api_version: Line = ""
     dimensions: Annotated[int, Bounds(1, 100_000)] | None = None
     batch: Batch = 64
     workers: Workers = 8

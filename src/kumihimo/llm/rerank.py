@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from kumihimo.core import errors, network
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.context import Context
-from kumihimo.core.settings import Bounds, Patience, Price, Rate, Retries, Seconds, Workers
+from kumihimo.core.settings import Bounds, Line, Patience, Price, Rate, Retries, Seconds, Workers
 from kumihimo.core.usage import Usage
 from kumihimo.llm import concurrency, openai, prompts, response_body, transport
 from kumihimo.llm.protocols import LLM, Prices, RerankerName, TextsReply, TextsRequest
@@ -94,7 +94,7 @@ class RerankClient:
     candidates: how many rows of a method are scored, by any reranker.
     """
 
-    model: str = ""
+    model: Line = ""
     base_url: Annotated[str, network.MODEL] = ""
     key: Annotated[str, network.KeyVariable()] = "RERANKING_API_KEY"
     candidates: Annotated[int, Bounds(2, 1000)] = 20

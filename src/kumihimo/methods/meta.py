@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from kumihimo.core.context import Context, Evidence, Tokenizer
 from kumihimo.core.errors import SettingsError, UnparsableReply
 from kumihimo.core.records import Chunk, Question, Summary
-from kumihimo.core.settings import Bounds, StartRows, Tokens
+from kumihimo.core.settings import Bounds, Line, StartRows, Tokens
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
 from kumihimo.index.summaries import label_key, resolve_label_id
@@ -55,7 +55,7 @@ def meta(
     llm: LLM,
     rerank: Reranker,
     *,
-    value: str = "",
+    value: Line = "",
     summary: bool = True,
     pairs: bool = True,
     n: Annotated[int, Bounds(1, 50, asked=(1, 20))] = 5,

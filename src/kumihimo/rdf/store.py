@@ -6,11 +6,13 @@ left.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from kumihimo.core.errors import KumiError, SettingsError
+from kumihimo.core.settings import Bounds, TextForm
 from kumihimo.storage.sqlite.connection import exclusive_lock
 from kumihimo.workers import Worker, WorkerStopped
 
@@ -126,19 +128,20 @@ def run_query(
     return head, rows, "time"
 
 
-def rdf_prefixes(*, base: str = "http://example.org/") -> dict[str, str]:
-    """Return the RDF prefixes; `base` is that of row IRIs.
-
-    Raises SettingsError if `base` is no valid beginning of an IRI.
-    """
+def _starts_iris(base: str) -> bool:
+    """Return whether IRIs may begin with a text."""
     from pyoxigraph import NamedNode
 
+    with suppress(ValueError):
+        return ":" in base and NamedNode(f"{base}x").value.endswith(("/x", "#x", ":x"))
+    return False
+
+
+_BASE = TextForm("the start of IRIs, such as http://example.org/, and end with / or #", _starts_iris)
+
+
+def rdf_prefixes(*, base: Annotated[str, Bounds(1, 1000), _BASE] = "http://example.org/") -> dict[str, str]:
+    """Return the RDF prefixes; `base` is that of row IRIs."""
     from kumihimo.rdf.triples import prefix_map
 
-    try:
-        NamedNode(f"{base}x")
-    except ValueError:
-        base = ""
-    if ":" not in base or not base.endswith(("/", "#", ":")):
-        raise SettingsError("rdf.base has to be the start of IRIs, such as http://example.org/, and end with / or #")
     return prefix_map(base)

@@ -90,19 +90,24 @@ def parse_aliases(lines: Iterable[str]) -> Mapping[str, str]:
     >>> parse_aliases(["Mr Cratchit = Bob", "Robert = Bob", "Tim = Tiny Tim"])
     {'bob': 'mr cratchit', 'robert': 'mr cratchit', 'tiny tim': 'tim'}
     """
-    groups: list[list[str]] = []
-    for line in lines:
-        if "!=" in line:
-            continue
-        names = _split_alias(line)
+    places: dict[str, int] = {}  # of each name, in order
+    parents: dict[int, int] = {}  # of each place, an earlier one of its group, or itself
+
+    def find(place: int) -> int:
+        while parents[place] != place:
+            parents[place] = place = parents[parents[place]]
+        return place
+
+    for line in (line for line in lines if "!=" not in line):
         if fault := _find_line_fault(line):
             raise SettingsError(fault)
-        overlapping = [group for group in groups if not set(names).isdisjoint(group)]
-        position = groups.index(overlapping[0]) if overlapping else len(groups)
-        merged = list(dict.fromkeys([*(name for group in overlapping for name in group), *names]))
-        groups = [group for group in groups if group not in overlapping]
-        groups.insert(position, merged)
-    return {name: group[0] for group in groups for name in group[1:]}
+        names = _split_alias(line)
+        for name in names:
+            parents.setdefault(places.setdefault(name, len(places)), places[name])
+        roots = {find(places[name]) for name in names}
+        parents.update(dict.fromkeys(roots, min(roots)))
+    ordered = list(places)
+    return {name: ordered[find(place)] for name, place in places.items() if find(place) != place}
 
 
 def parse_distinct_names(lines: Iterable[str]) -> frozenset[frozenset[str]]:

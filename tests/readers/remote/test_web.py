@@ -12,7 +12,7 @@ from time import sleep
 import pytest
 
 from kumihimo.core.cancel import CancelToken
-from kumihimo.core.errors import AddressRefused, Cancelled, LimitExceeded, SettingsError, SourceError
+from kumihimo.core.errors import AddressRefused, Cancelled, LimitExceeded, SourceError
 from kumihimo.readers.documents import ReadingLimits
 from kumihimo.readers.remote.origins import parse_origin
 from kumihimo.readers.remote.web import FetchSettings, WebClient
@@ -193,11 +193,6 @@ def test_a_host_in_trouble_is_not_asked_for_pages(site: WebSite, client: WebClie
     with pytest.raises(SourceError, match=r"robots\.txt: the server answers 503"):
         client.get(f"{site.url}/a")
     assert site.asked() == []
-
-
-def test_a_user_agent_fits_into_a_header() -> None:
-    with pytest.raises(SettingsError, match="ASCII letters"):
-        FetchSettings(user_agent="a\nb: c")
 
 
 @pytest.mark.parametrize("address", ["http://", "http://[::1/", "https://user:secret@example.org/", "http://h:99999/"])

@@ -3,11 +3,12 @@
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from kumihimo.core.errors import MAX_SHOWN, SettingsError, describe_unknown
 from kumihimo.core.settings import Setting, SettingValues
+from kumihimo.index import metadata_fields
 from kumihimo.text import name_keys, safe_write
 
 ENV_PREFIX = "KUMI_"
@@ -37,11 +38,8 @@ def read_settings_file(path: Path) -> SettingValues:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingsError(f"{path} cannot be read ({error.strerror}): it has to be a TOML file") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError is a ValueError, and so is a number too long
         raise SettingsError(f"{path} is not TOML ({error}): `kumi init` writes one to start from") from error
-    for name, table in tables.items():
-        if not isinstance(table, dict):
-            raise SettingsError(f"{path}: {name} is in no table: settings go under a step or method, such as [chunks]")
     return fields_to_settings(tables, str(path))
 
 
@@ -54,6 +52,11 @@ def fields_to_settings(settings: SettingValues, source: str = "settings") -> Set
     >>> fields_to_settings({"fields": {"vessel": field}})["metadata"]["fields"][0]
     '{"name": "vessel", "question": "Does it name vessels?", "list": "Their names.", "maximum": 2}'
     """
+    for name, table in settings.items():
+        if not isinstance(table, Mapping):
+            raise SettingsError(
+                f"{source}: {name} is in no table: settings go under a step or method, such as [chunks]"
+            )
     if "fields" not in settings:
         return settings
     tables = dict(settings)
@@ -63,52 +66,11 @@ def fields_to_settings(settings: SettingValues, source: str = "settings") -> Set
         raise SettingsError(
             f"{source}: fields are set under [fields.NAME] and again as metadata.fields: keep the tables"
         )
-    texts = tuple(json.dumps(_check_field(name, table, source), ensure_ascii=False) for name, table in fields.items())
+    try:
+        texts = tuple(metadata_fields.field_to_json(name, table) for name, table in fields.items())
+    except SettingsError as error:
+        raise SettingsError(f"{source}: {error}") from error
     return {**tables, "metadata": {**metadata, "fields": texts}} if texts else tables
-
-
-def _check_field(name: str, table: object, source: str) -> dict[str, object]:
-    """Return the field, checked. Raise SettingsError."""
-    if not isinstance(table, Mapping):
-        raise SettingsError(
-            f"{source}: fields.{name} is no field: write [fields.{name}], and under it question and list"
-        )
-    if unknown_key := next((key for key in table if key not in _FIELD_KEYS), ""):
-        raise SettingsError(f"{source}: fields.{name} has {describe_unknown('key', unknown_key, _FIELD_KEYS)}")
-    if not _FIELD_NAME.fullmatch(name) or name in _RESERVED_NAMES:
-        raise SettingsError(
-            f"{source}: {name!r} cannot be the name of a field: use letters, digits, _ and -, and none of "
-            + ", ".join(_RESERVED_NAMES)
-        )
-    for key, (is_valid, example) in _FIELD_KEYS.items():
-        if (key in _REQUIRED_KEYS or key in table) and not is_valid(table.get(key)):
-            raise SettingsError(f"{source}: fields.{name}.{key} has to be {example}")
-    return {"name": name, **table}
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-_FIELD_NAME = re.compile(r"[\w-]+")
-_RESERVED_NAMES = (
-    "uri",
-    "file",
-    "title",
-    "media_type",
-    "modified",
-    "metadata",
-)  # fields that every document has in filters
-_REQUIRED_KEYS = ("question", "list")
-_FIELD_KEYS: Mapping[str, tuple[Callable[[object], bool], str]] = {
-    "question": (_is_text, 'a question with yes or no as its answer, such as "Does it name companies?"'),
-    "list": (_is_text, 'a description of its values, such as "The names of these companies."'),
-    "maximum": (lambda v: isinstance(v, int) and not isinstance(v, bool) and v > 0, "a whole number from 1 on"),
-    "categories": (
-        lambda v: isinstance(v, list | tuple) and all(map(_is_text, v)),
-        "a list of allowed texts",
-    ),
-}
 
 
 def read_aliases(path: Path) -> SettingValues:
@@ -129,7 +91,7 @@ def read_aliases(path: Path) -> SettingValues:
     }
     if fault := name_keys.find_alias_fault(numbered):
         raise SettingsError(f"{path}: {fault}")
-    return {"mentions": {"aliases": tuple(numbered.values())}} if numbered else {}
+    return {"mentions": {"aliases": tuple(dict.fromkeys(numbered.values()))}} if numbered else {}
 
 
 def append_aliases(path: Path, lines: Iterable[str]) -> None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urljoin, urlsplit
 from urllib.robotparser import RobotFileParser
 
 from kumihimo.connections import PublicWeb, check_connection
 from kumihimo.core.cancel import CancelToken, check_cancelled
-from kumihimo.core.errors import AddressRefused, SettingsError, SourceError
+from kumihimo.core.errors import AddressRefused, SourceError
 from kumihimo.core.network import PAGE
-from kumihimo.core.settings import Patience, Seconds
+from kumihimo.core.settings import Bounds, Patience, Seconds, TextForm
 from kumihimo.readers.documents import ReadingLimits
 from kumihimo.readers.remote.origins import join_address
 
@@ -29,21 +30,22 @@ _CONDITIONS = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}  #
 _REDIRECTS = (301, 302, 303, 307, 308)
 
 
+_AGENT = TextForm(
+    "a name in ASCII letters, such as Kumihimo (me@example.org)", re.compile("[!-~]([ -~]*[!-~])?").fullmatch
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class FetchSettings:
     """How addresses are fetched. Its fields are the settings of `[fetching]`.
 
     delay: seconds between two requests to a host. timeout: seconds until a server has to answer. user_agent: the name
-    under which it asks. Raises SettingsError if this is no name.
+    under which it asks.
     """
 
     delay: Patience = 1.0
     timeout: Seconds = 30.0
-    user_agent: str = "Kumihimo"
-
-    def __post_init__(self) -> None:
-        if not self.user_agent.strip() or not self.user_agent.isprintable() or not self.user_agent.isascii():
-            raise SettingsError("fetching.user_agent is a name in ASCII letters, such as Kumihimo (me@example.org)")
+    user_agent: Annotated[str, Bounds(1, 1000), _AGENT] = "Kumihimo"
 
 
 @dataclass(frozen=True, slots=True)
