@@ -74,6 +74,8 @@ def walk(command: Any, path: str = "kumi") -> Iterator[tuple[str, Any]]:
 def senseless(parameter: Any) -> list[str]:
     """Return values that no option of this kind takes."""
     words = ["", " ", "\t\n", ",", " , "]
+    words += ["file:///etc", "https://example.org/x"] if parameter.metavar in ("FILE", "TO", "[FILE]") else []
+    words += ["0"] if parameter.name == "crawl" else []
     if getattr(parameter, "min", None) is not None:
         return [*words, "-1", "1" + "0" * 19, "inf", "nan", "x", "\x1b[2J", "🐟", "9" * 5000]
     return [*words, "new\x1b[2J", "new\x9b"] if parameter.metavar in ("DIR", "FILE", "TO") else words
@@ -105,6 +107,30 @@ def test_no_option_or_argument_takes_a_value_without_sense(tmp_path: Path, monke
     assert not taken
     assert len(errors) > 1000
     assert max(map(len, errors)) < 300
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["eval", "study", "--stages", "nan"], "--stages is of one study: name it, `kumi eval study NAME`"),
+        (["eval", "study", "--methods", "naive"], "--methods is of one study: name it, `kumi eval study NAME`"),
+        (["eval", "study", "--set", "a,,b"], "--set is of one study: name it, `kumi eval study NAME`"),
+        (["eval", "study", "--protocol", "x"], "--protocol is of one study: name it, `kumi eval study NAME`"),
+        (
+            ["key", "new", "--role", "reader", "--name", "x\x1b[2J"],
+            "key.name has the control character '\\x1b': take it out",
+        ),
+        (
+            ["key", "new", "--role", "reader", "--name", "x" * 1001],
+            "key.name is a text of up to 1,000 characters, not 'xxx",
+        ),
+        (["trust", "gone"], "gone is not there: name a kumi.toml, or its folder"),
+    ],
+)
+def test_an_option_that_would_do_nothing_or_harm_is_refused(tmp_path: Path, words: list[str], error: str) -> None:
+    ran = kumi(tmp_path, *words)
+    assert (ran.returncode, ran.stdout, [*tmp_path.iterdir()]) == (2, "", [])
+    assert ran.stderr.startswith(f"kumi: {error}")
 
 
 @pytest.mark.parametrize("command", ["cache", "key list"])

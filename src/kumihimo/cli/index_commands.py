@@ -34,7 +34,7 @@ def index(
     refresh: Annotated[bool, Option("--refresh", help="Write the reports again that have changes since.")] = False,
     rebuild: Annotated[bool, Option("--rebuild", help="Build every table again; cached replies are kept.")] = False,
     batch: Annotated[bool, Option("--batch", help="Submit requests as batches, at half the price.")] = False,
-    crawl: options.Crawl = 0,
+    crawl: options.Crawl = None,
     yes: Annotated[
         bool, Option("--yes", "-y", help="Agree to pay for model calls again if a change needs them.")
     ] = False,
@@ -51,7 +51,7 @@ def index(
             refresh=refresh,
             rebuild=rebuild,
             batch=batch,
-            crawl=crawl,
+            crawl=crawl or 0,
             caps=session.caps,
             consent=consent,
             progress=progress,
@@ -68,7 +68,7 @@ def plan(
     ask: Annotated[
         str, Option(help="Estimate a question by this method instead; the question may follow.", metavar="METHOD")
     ] = "",
-    crawl: options.Crawl = 0,
+    crawl: options.Crawl = None,
 ) -> None:
     """Estimate model calls and cost of indexing or of a question."""
     if ask and methods:
@@ -78,7 +78,7 @@ def plan(
             estimate = kumi.estimate_query_cost(ask, " ".join(paths or []))
         else:
             names = options.split_names(methods)
-            estimate = kumi.plan(*(paths or []), methods=names, crawl=crawl, progress=progress)
+            estimate = kumi.plan(*(paths or []), methods=names, crawl=crawl or 0, progress=progress)
     session.show(estimate, builds.show_plan)
 
 

@@ -68,8 +68,8 @@ Explain = Annotated[bool, Option("--explain", help="Explain why each piece of ev
 DEFAULT_INDEX = IndexPlace.at(DEFAULT_FOLDER)
 INDEX_HELP = "The index: a folder, or postgresql://HOST/DATABASE?schema=NAME."
 Crawl = Annotated[
-    int,
-    Option(help="Also index up to N pages that a web page, or a sitemap, links to.", metavar="N", min=0, max=MAX_PAGES),
+    int | None,
+    Option(help="Also index up to N pages that a web page, or a sitemap, links to.", metavar="N", min=1, max=MAX_PAGES),
 ]
 Wait = Annotated[bool, Option("--wait", help="Wait for another build to finish.")]
 

@@ -93,6 +93,8 @@ def _check_values(option: Any, texts: Any, values: Any) -> None:
     for text in texts if isinstance(texts, Sequence) and not isinstance(texts, str) else [texts]:
         if isinstance(text, str) and not text.strip(" ,\t\n"):
             raise SettingsError(f"{name} is empty: give it a value")
+        if "://" in str(text) and (isinstance(values, Path) or option.metavar == "FILE"):
+            raise SettingsError(f"{name} is a path on this machine, not the address {text}: name a file or folder")
     for value in values if isinstance(values, list) else [values]:
         if isinstance(value, int | float) and value > _MAX_NUMBER:
             raise SettingsError(f"{name} is a number up to {_MAX_NUMBER:,}: choose a smaller one")

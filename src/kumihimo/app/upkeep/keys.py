@@ -12,6 +12,7 @@ from typing import Literal, get_args
 
 from kumihimo.app.opened.open_index import IndexPlace, OpenIndex
 from kumihimo.core.errors import BudgetExceeded, Cancelled, SettingsError, describe_unknown
+from kumihimo.core.settings import Line, Setting
 from kumihimo.core.usage import Usage
 from kumihimo.llm.budget import Account, Admit, Budget, CacheLedger, Caps, Settle
 from kumihimo.storage.key_store import KeyStore, StoredKey as StoredKey
@@ -48,12 +49,13 @@ def create_key(
     """Store a new key; return its id and the key itself.
 
     The key is not stored, only its hash. rights: a filter; only documents that match are visible. Raises SettingsError
-    for an unknown role, a malformed filter, or a limit below 1.
+    for an unknown role, a malformed filter, a name of several lines, or a limit below 1.
     """
     from kumihimo.search.metadata_filter import parse_filter
 
     if role not in ROLES:
         raise SettingsError(describe_unknown("role", role, ROLES))
+    Setting.of("name", Line, "").parse("key", name)
     if rights.strip():
         parse_filter(rights)
     if (daily_tokens is not None and daily_tokens < 1) or requests_per_minute < 1:

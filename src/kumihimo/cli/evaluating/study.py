@@ -118,6 +118,9 @@ def study(
 ) -> None:
     """Run a study of the papers: levels, windows, ablations, arms, discourse."""
     if not name:
+        given = {"--methods": methods, "--protocol": protocol, "--stages": stages, "--set": session.settings}
+        if option := next((option for option, value in given.items() if value), ""):
+            raise SettingsError(f"{option} is of one study: name it, `kumi eval study NAME`")
         _list_designs(session)
         return
     options.check_choice("study", name, STUDIES)
