@@ -160,6 +160,15 @@ def test_a_wrong_question_is_answered_at_once(
         assert message in api.problem("/retrieve", 400, {**MENDED, **wrong})
 
 
+def test_a_text_or_list_without_sense_is_refused(api: Api) -> None:
+    texts = [(name, s) for name, method in METHODS.items() for s in method.settings.values() if s.size]
+    assert {setting.name for _, setting in texts} == {"value", "plain_weights", "first_weights", "second_weights"}
+    for name, setting in texts:
+        for value in ("x\x1b[2J", "x" * 5000, ["a", "a"], [1e19], [0] * 21, {"a": 1}, True):
+            detail = api.problem("/plan", 400, {**MENDED, "method": name, "settings": {setting.name: value}})
+            assert f"settings.{setting.name}" in detail or detail.startswith(f"{name}.{setting.name}")
+
+
 def test_every_setting_of_a_question_has_bounds(api: Api) -> None:
     for name, method in METHODS.items():
         for setting in method.settings.values():
