@@ -154,6 +154,17 @@ def test_preferences_are_kept_in_a_cookie(site: Site) -> None:
     assert "year > 2020" in [field.get("value") for field in page.all("input")]
 
 
+@pytest.mark.parametrize("name", ["language", "theme", "method", "length", "filter", "colour"])
+def test_preferences_without_sense_leave_the_pages_usable(site: Site, name: str) -> None:
+    for value in ("", " ", "-1", "1e19", "NaN", "x\x1b[2J", "a\nb", "\x00", "x" * 100_000, "[]"):
+        assert site.post("/preferences", **{name: value}).status_code in (303, 400)
+        page = site.get("/")
+        assert page.all("form")
+        assert not set(page.text) & {*"\x00\x1b"}
+        assert len(site.client.cookies.get("kumi_preferences", "")) < 4000
+    site.client.cookies.delete("kumi_preferences")
+
+
 @pytest.mark.parametrize("back", ["https://evil.example", "//evil.example", "/\\evil.example", "javascript:alert(1)"])
 def test_a_form_never_leads_to_another_site(site: Site, back: str) -> None:
     assert site.post("/preferences", theme="", back=back).headers["location"] == "/"
