@@ -232,11 +232,13 @@ def test_files_are_dropped_read_and_deleted(page: Page) -> None:
     files = [{"name": name, "mimeType": "text/markdown", "buffer": text} for name, text in (
         ("quay.md", b"# The quay\n\nThe quay is old."),
         ("broken.pdf", b"%PDF-1.4 nothing"),
+        ("tug.exe", b"MZ"),
     )]  # fmt: skip
     page.locator("#files").set_input_files(files)  # type: ignore[arg-type]
     expect(page.locator(".build[data-state=done]")).to_contain_text("The index now holds")
     expect(page.locator(".document")).to_have_count(before + 1)
     expect(page.locator(".failures")).to_contain_text("broken.pdf")
+    expect(page.locator("[role=alert]")).to_contain_text("tug.exe: no reader for '.exe'")
     row = page.locator(".document", has_text="The quay")
     row.locator(".delete").click()
     expect(page.locator("#confirm-what")).to_contain_text("quay.md")

@@ -286,6 +286,14 @@ def test_files_are_added_and_deleted_by_forms(site: Site) -> None:
     site.get(f"/documents/{row['id']}", 404)
 
 
+def test_files_that_are_not_taken_are_named_beside_the_others(site: Site) -> None:
+    files = [("files", ("hull.md", "The hull is tarred.")), ("files", ("run.exe", b"\x7fELF"))]
+    page = site.client.post("/documents", data={"csrf": site.token()}, files=files, follow_redirects=False).text
+    assert "run.exe: no reader for &#39;.exe&#39;" in page
+    site.built()
+    assert document(site, "hull.md")
+
+
 def test_a_file_that_cannot_be_read_is_listed_with_its_remedy(site: Site) -> None:
     site.client.post("/documents", data={"csrf": site.token()}, files={"files": ("broken.pdf", b"%PDF-1.4 nothing")})
     site.built()

@@ -39,9 +39,10 @@ from kumihimo.server.uploads import allowed_path, safe_name
         ("組紐.txt", "組紐.txt"),
         ("50% #1 [net].txt", "50% #1 [net].txt"),
         (f"{'é' * 300}.txt", f"{'é' * 98}.txt"),
+        ("notes", "notes"),  # its content says what it is
+        ("nul", "_nul"),
         ("", None),
         ("..", None),
-        ("notes", None),
         (".gitignore", None),
         (".kumiignore", None),
         ("notes.exe", None),

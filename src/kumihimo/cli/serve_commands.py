@@ -53,6 +53,9 @@ class ServerLimits:
     uploads: Annotated[
         Path | None, Option(help="The folder for uploaded files. Default: uploads beside the index.", metavar="DIR")
     ] = None
+    upload_space: Annotated[
+        int, Option(help="Gigabytes that all uploads of an index may take.", min=1, max=1_000_000, metavar="GB")
+    ] = 20
     hosts: Annotated[
         list[str] | None, Option("--allow-host", help="A name of this server, as behind a proxy.", metavar="NAME")
     ] = None
@@ -91,6 +94,7 @@ def serve(
         port=port,
         roots=tuple(path.resolve() for path in limits.roots or ()),
         uploads=limits.uploads and limits.uploads.resolve(),
+        upload_space=limits.upload_space * 10**9,
         hosts=tuple(name.lower() for name in limits.hosts or ()),
         proxies=tuple(map(_parse_proxy, limits.proxies or ())),
         workers=min(os.cpu_count() or 1, _MOST_WORKERS) if limits.workers is None else limits.workers,

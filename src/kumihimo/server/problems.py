@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from fastapi.responses import JSONResponse
 
 from kumihimo.core import errors
-from kumihimo.text.translation import translate
+from kumihimo.text.translation import LANGUAGES, translate
 
 T = TypeVar("T")
 PROBLEM_TYPE = "application/problem+json"
@@ -159,6 +159,28 @@ def _openai_code(error: errors.KumiError) -> str | None:
     if isinstance(error, ModelNotFound):
         return "model_not_found"
     return "insufficient_quota" if isinstance(error, errors.BudgetExceeded) else None
+
+
+def accepted_language(headers: Mapping[str, str]) -> str:
+    """Return the language that a browser asks for and a catalogue has.
+
+    >>> [accepted_language({"accept-language": header}) for header in ("zh-TW;q=0.8, ja;q=0.9", "de", "en;q=0, ja;q=x")]
+    ['ja', 'en', 'en']
+    """
+    weights: dict[str, float] = {}
+    for part in headers.get("accept-language", "").split(","):
+        name, _, parameters = part.strip().partition(";")
+        language = name.partition("-")[0].strip().lower()
+        if language in LANGUAGES:
+            weights.setdefault(language, _parse_weight(parameters))
+    return max((name for name in weights if weights[name]), key=weights.__getitem__, default="en")
+
+
+def _parse_weight(parameters: str) -> float:
+    try:
+        return float(parameters.partition("q=")[2] or 1)
+    except ValueError:
+        return 0.0
 
 
 def wants_page(path: str, headers: Mapping[str, str]) -> bool:

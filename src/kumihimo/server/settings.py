@@ -16,10 +16,10 @@ class ServerSettings:
     index. require_keys: ask for a key on loopback too. hosts: names, beside the address, that the Host header may have.
     proxies: addresses and networks of proxies; what they say of a client is believed. workers: processes for questions
     that no model answers; 0: threads. questions: that run together. seconds: of one question. max_upload, max_text,
-    max_body: bytes of a request with files, with a conversation or texts, and of any other. header_seconds: until the
-    headers of a request are complete. body_seconds: how long a client may be silent between parts of its body, and may
-    not read what it asked for. max_connections: open at once. audit: the file of the audit log; None: no log.
-    audit_questions: whether it holds the text of questions.
+    max_body: bytes of a request with files, with a conversation or texts, and of any other. upload_space: bytes of all
+    uploads of an index. header_seconds: until the headers of a request are complete. body_seconds: how long a client
+    may be silent between parts of its body, and may not read what it asked for. max_connections: open at once. audit:
+    the file of the audit log; None: no log. audit_questions: whether it holds the text of questions.
     """
 
     host: str = "127.0.0.1"
@@ -35,6 +35,7 @@ class ServerSettings:
     max_upload: int = 200 * MEGABYTE
     max_text: int = 2 * MEGABYTE
     max_body: int = MEGABYTE // 4
+    upload_space: int = 20 * 10**9
     header_seconds: float = 15.0
     body_seconds: float = 30.0
     max_connections: int = 2_000

@@ -1,9 +1,10 @@
-"""a form with files, or a path -> files in a folder, streamed under limits, whole or not at all."""
+"""a form with files, or a path -> files in a folder, streamed under limits."""
 
+import os
 import re
 import shutil
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from secrets import token_hex
@@ -15,7 +16,9 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.concurrency import run_in_threadpool
 
-from kumihimo.core.errors import LimitExceeded, SettingsError, SourceError, describe_unknown
+from kumihimo.app.browse.source_files import require_reader
+from kumihimo.core.errors import LimitExceeded, SettingsError, SourceError
+from kumihimo.core.wiring import FileType
 from kumihimo.server.problems import Forbidden, NotStored
 from kumihimo.text.file_names import is_reserved
 
@@ -26,6 +29,7 @@ _UNSAFE = re.compile(r'[\x00-\x1f\x7f-\x9f<>:"|?*\u061c\u200e\u200f\u202a-\u202e
 
 MAX_FILES = 100
 _MAX_FIELDS, _MAX_FIELD = 20, 10_000  # fields of a form beside the files, and bytes of one
+_BLOCK = 4096  # bytes
 INCOMING = ".incoming"  # begins the folder of an upload, beside the stored files; a build reads no hidden folder
 
 
@@ -40,9 +44,10 @@ class IncomingFile:
 
 @dataclass(slots=True)
 class Form:
-    """The files and the other fields of a form."""
+    """The files and the other fields of a form. refused: the reason for each file that is not taken."""
 
     files: list[IncomingFile] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
     fields: dict[str, str] = field(default_factory=dict)
 
     def store(self, folder: Path) -> list[str]:
@@ -54,17 +59,17 @@ class Form:
 
 
 @asynccontextmanager
-async def receive_form(request: Request, folder: Path, readers: Iterable[str]) -> AsyncIterator[Form]:
+async def receive_form(request: Request, folder: Path, readers: Mapping[str, FileType]) -> AsyncIterator[Form]:
     """Stream the files of a form to the disk, below a folder.
 
-    What is not stored in the end is deleted. readers: the suffixes of readable files. Raises LimitExceeded,
-    SourceError, SettingsError and NotStored.
+    What is not stored in the end is deleted. readers: by suffix. Raises LimitExceeded, SettingsError and
+    NotStored.
     """
     kind, options = parse_options_header(request.headers.get("content-type"))
     if kind != b"multipart/form-data" or b"boundary" not in options:
         raise SettingsError("files come as multipart/form-data: `curl -F file=@notes.md` sends them so")
     incoming = folder / f"{INCOMING}-{token_hex(8)}"
-    reader = _FormReader(incoming, [*readers])
+    reader = _FormReader(incoming, readers)
     try:
         parser = reader.parser(options[b"boundary"])
         incoming.mkdir(parents=True)
@@ -75,7 +80,7 @@ async def receive_form(request: Request, folder: Path, readers: Iterable[str]) -
             reader.close()
         if not reader.is_complete:
             raise SettingsError("the form has broken off: send it again")
-        if not reader.form.files:
+        if not (reader.form.files or reader.form.refused):
             raise SettingsError("the form has no file: `curl -F file=@notes.md` sends one")
         yield reader.form
     except FormParserError as error:
@@ -85,6 +90,23 @@ async def receive_form(request: Request, folder: Path, readers: Iterable[str]) -
         raise NotStored(f"the files cannot be stored ({reason}): tell the administrator of this server") from error
     finally:
         shutil.rmtree(incoming, ignore_errors=True)  # here, since a cancelled request awaits nothing any more
+
+
+def require_space(uploads: Path, limit: int) -> None:
+    """Raise NotStored if the uploads take more bytes than the limit.
+
+    Files that are still arriving count too, and an empty one as a block of the disk.
+    """
+    taken = 0
+    for folder, _, names in os.walk(uploads):
+        for name in names:
+            with suppress(FileNotFoundError):  # moved or deleted meanwhile
+                taken += max(Path(folder, name).lstat().st_size, _BLOCK)
+    if taken > limit:
+        raise NotStored(
+            f"all uploads together may take {limit / 10**9:,g} GB: delete some, or start `kumi serve` with a larger "
+            "--upload-space"
+        )
 
 
 def remove_incoming(uploads: Path) -> None:
@@ -98,7 +120,7 @@ class _FormReader:
     """The callbacks of the parser of a form."""
 
     folder: Path
-    readers: list[str]
+    readers: Mapping[str, FileType]
     form: Form = field(default_factory=Form)
     is_complete: bool = False
     _parts: int = 0
@@ -107,6 +129,7 @@ class _FormReader:
     _field: str = ""
     _value: bytes = b""
     _file: BinaryIO | None = None
+    _is_file: bool = False  # also one that is not taken
 
     def parser(self, boundary: bytes) -> MultipartParser:
         """Return a parser that calls this reader."""
@@ -140,17 +163,23 @@ class _FormReader:
     def on_headers_finished(self) -> None:
         _, options = parse_options_header(self._headers.get(b"content-disposition", b"").decode("latin-1"))
         self._field, self._value = options.get(b"name", b"").decode(errors="replace"), b""
+        self._is_file = False
         if b"filename" not in options:
             if len(self.form.fields) >= _MAX_FIELDS:
                 raise LimitExceeded(f"the form has more than {_MAX_FIELDS} fields: send the files alone")
             return
         if not options[b"filename"]:  # a browser sends this for a field without a chosen file
             return
-        if len(self.form.files) >= MAX_FILES:
+        if len(self.form.files) + len(self.form.refused) >= MAX_FILES:
             raise LimitExceeded(f"the form has more than {MAX_FILES} files: send them in several requests")
-        name = safe_name(options[b"filename"].decode(errors="replace"), self.readers)
-        if any(name == file.name for file in self.form.files):
-            raise SettingsError(f"two files are called {name}: rename one")
+        self._is_file = True
+        try:
+            name = safe_name(options[b"filename"].decode(errors="replace"), self.readers)
+            if any(name == file.name for file in self.form.files):
+                raise SourceError(f"two files are called {name}: rename one")
+        except SourceError as error:  # the others are taken
+            self.form.refused.append(str(error))
+            return
         file = IncomingFile(name, self.folder / f"{len(self.form.files)}{Path(name).suffix}")
         self.form.files.append(file)
         self._file = file.path.open("xb")
@@ -158,7 +187,7 @@ class _FormReader:
     def on_part_data(self, data: bytes, start: int, end: int) -> None:
         if self._file:
             self.form.files[-1].bytes += self._file.write(data[start:end])
-        else:
+        elif not self._is_file:
             self._value += data[start:end]
             if len(self._value) > _MAX_FIELD:
                 raise LimitExceeded(f"a field of the form has more than {_MAX_FIELD:,} bytes: send files as files")
@@ -166,27 +195,29 @@ class _FormReader:
     def on_part_end(self) -> None:
         if self._file:
             self.close()
-        elif self._field:
+        elif self._field and not self._is_file:
             self.form.fields[self._field] = self._value.decode(errors="replace")
 
     def on_end(self) -> None:
         self.is_complete = True
 
 
-def safe_name(name: str, readers: Iterable[str]) -> str:
+def safe_name(name: str, readers: Mapping[str, FileType]) -> str:
     r"""Return the name under which an uploaded file is stored.
 
-    Folders are left out, whichever way they are written. readers: the suffixes of readable files. Raises SourceError.
+    Folders are left out, whichever way they are written. readers: by suffix; that for none reads by the content. Raises
+    SourceError.
 
-    >>> [safe_name(name, [".txt"]) for name in ("../../etc/x.txt", "C:\\notes\\nul.txt", "..a\0b?.txt", "名前.TXT")]
-    ['x.txt', '_nul.txt', 'a_b_.txt', '名前.TXT']
+    >>> readers = dict.fromkeys(("", ".txt"))
+    >>> [safe_name(name, readers) for name in ("../../etc/x.txt", "C:\\notes\\nul.txt", "..a\0b?.txt", "名前")]
+    ['x.txt', '_nul.txt', 'a_b_.txt', '名前']
     """
     last = re.split(r"[/\\]", name)[-1]
     cleaned = _UNSAFE.sub("_", normalize("NFC", last)).strip(". ")
-    path, known = PurePosixPath(cleaned), [*filter(None, readers)]
-    if path.suffix.lower() not in known:
-        what = describe_unknown("reader for", path.suffix or cleaned[:100], known)
-        raise SourceError(f"{cleaned[:100] or 'a file without a name'}: {what}")
+    path = PurePosixPath(cleaned)
+    is_plain = bool(cleaned) and not last.startswith(".")  # else its suffix has to say what it is
+    known = {suffix: reader for suffix, reader in readers.items() if suffix or is_plain}
+    require_reader(path, cleaned[:100] or "a file without a name", known)
     stem = path.stem.encode()[: _MAX_BYTES - len(path.suffix.encode())].decode(errors="ignore").strip()
     return f"{'_' * is_reserved(cleaned)}{stem}{path.suffix}"
 

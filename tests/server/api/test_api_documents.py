@@ -132,17 +132,13 @@ def test_a_path_inside_a_root_is_added_and_its_documents_removed(api: Api) -> No
         (form(('name="f"; filename=".kumiignore"', b"*")), 400, "no reader for"),
         (form(('name="f"; filename=".."', b"x")), 400, "no reader for"),
         (form(('name="f"', b"x")), 400, "the form has no file"),
-        (
-            form(('name="f"; filename="a.md"', b"x"), ('name="f"; filename="b/a.md"', b"y")),
-            400,
-            "two files are called a.md",
-        ),
         (form(('name="f"; filename="a.md"', b"x"))[:-20], 400, "the form has broken off"),
         (b"no form", 400, "the form cannot be read"),
         (form(('name="f"; filename="big.md"', b"x" * (MEGABYTE + 1))), 413, "the body has more than 1,048,576 bytes"),
         (form(('name="f"', b"x" * 20_000)), 413, "a field of the form has more than 10,000 bytes"),
         (form(*[(f'name="{i}"', b"x") for i in range(30)]), 413, "more than 20 fields"),
         (form(*[(f'name="f"; filename="{i}.md"', b"x") for i in range(101)]), 413, "more than 100 files"),
+        (form(*[('name="f"; filename="a.exe"', b"x")] * 101), 413, "more than 100 files"),
         (form(*[('name="f"; filename=""', b"")] * 200), 413, "more than 100 files"),
         (form(*[('name="f"', b"x")] * 200), 413, "more than 100 files"),
     ],
@@ -152,6 +148,39 @@ def test_a_wrong_form_leaves_nothing(api: Api, body: bytes, status: int, message
     assert message in send(api, body, status)["detail"]
     assert stored(api) == before
     assert [*api.served.uploads.glob(".incoming-*")] == []
+
+
+def test_of_some_files_those_without_a_reader_are_named_and_the_others_taken(api: Api) -> None:
+    before, program = stored(api), b"\x7fELF" + b"\0" * 30_000
+    body = form(
+        ('name="f"; filename="a.exe"', program),
+        ('name="f"; filename="crane.md"', b"The crane lifts."),
+        ('name="f"; filename="b/crane.md"', b"Another crane."),
+        ('name="f"; filename="minutes"', b"<!DOCTYPE html><title>Minutes</title><p>The lock opens."),
+        ('name="note"', b"hello"),
+    )
+    reply = send(api, body, 202)
+    assert [file["name"] for file in reply["files"]] == ["crane.md", "minutes"]
+    exe, twice = reply["refused"]
+    assert exe.startswith("a.exe: no reader for '.exe'")
+    assert twice == "two files are called crane.md: rename one"
+    api.built(reply)
+    assert stored(api) == sorted([*before, "crane.md", "minutes"])
+    (minutes,) = api.get("/documents", q="minutes")["documents"]  # whose content says what it is
+    assert (minutes["title"], minutes["media_type"]) == ("Minutes", "text/html")
+    response = api.client.post("/api/v1/documents", files={"f": ("b.exe", b"x")}, headers={"accept-language": "ja"})
+    assert (response.status_code, "b.exe" in response.json()["detail"]) == (400, True)
+    assert stored(api) == sorted([*before, "crane.md", "minutes"])
+
+
+def test_all_uploads_together_have_a_limit(tmp_path: Path) -> None:
+    fill(tmp_path, {"uploads/old/a.md": "x" * 50_000})
+    with serve(tmp_path, upload_space=60_000) as api:
+        send(api, form(*[(f'name="f"; filename="{i}.md"', b"") for i in range(3)]), 507)  # a file takes a block
+        send(api, form(('name="f"; filename="a.md"', b"x" * 9_000)), 202)
+        problem = send(api, form(('name="f"; filename="b.md"', b"x" * 9_000)), 507)
+        assert "start `kumi serve` with a larger --upload-space" in problem["detail"]
+        assert stored(api) == ["a.md", "old/a.md"]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full disk")

@@ -1,7 +1,8 @@
 """a passage or a file -> the text around the passage on its page; where the file is, and its uri."""
 
 from bisect import bisect_right
-from pathlib import Path
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
 from typing import TypedDict
 
 from kumihimo.app.ask.snapshot import Snapshot
@@ -9,6 +10,7 @@ from kumihimo.app.opened.open_index import OpenIndex
 from kumihimo.core import digests, records, wiring
 from kumihimo.core.spans import Span
 from kumihimo.index.sources import IndexedSource, load_sources
+from kumihimo.readers.documents import has_reader, no_reader_error
 
 
 def find_file(index: OpenIndex, snapshot: Snapshot, uri: str) -> Path | None:
@@ -25,6 +27,12 @@ def file_uri(index: OpenIndex, snapshot: Snapshot, path: Path) -> str:
         if path == source.path or source.path in path.parents:
             return source.name if path == source.path else source.uri(path)
     return ""
+
+
+def require_reader(path: PurePosixPath, name: str, readers: Mapping[str, wiring.FileType]) -> None:
+    """Raise SourceError if none of these readers takes a file."""
+    if not has_reader(path, readers):
+        raise no_reader_error(path, name, readers)
 
 
 def is_excluded(index: OpenIndex, snapshot: Snapshot, path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, ClassVar
@@ -14,15 +15,16 @@ from kumihimo.app.browse.document_list import DocumentList, FailedFile, ListedDo
 from kumihimo.app.browse.json_values import Json, plain
 from kumihimo.app.browse.source_files import file_uri, find_file, is_excluded, surround
 from kumihimo.core.digests import hash_parts
-from kumihimo.core.errors import SettingsError
+from kumihimo.core.errors import SettingsError, SourceError
 from kumihimo.core.wiring import ROOT
 from kumihimo.server.access import WHOLE_FILE, Access, Allowed, read_route
 from kumihimo.server.api.builds import build_json, visible_jobs
 from kumihimo.server.api.parameters import STRICT, Body, Cursor, FilterQuery, Limit, PathText, RowId, SearchText, Table
 from kumihimo.server.builds import BuildJob
-from kumihimo.server.problems import NotFound, require_row
+from kumihimo.server.problems import NotFound, accepted_language, require_row
 from kumihimo.server.responses import json_response
-from kumihimo.server.uploads import INCOMING, Form, allowed_path, receive_form
+from kumihimo.server.uploads import INCOMING, Form, allowed_path, receive_form, require_space
+from kumihimo.text.translation import translate
 
 router = APIRouter(tags=["documents"])
 _MAX_TEXT = 100_000  # characters of one response
@@ -122,26 +124,34 @@ def upload_folder(access: Access) -> Path:
 async def upload_documents(request: Request, access: Allowed) -> Response:
     """Store the files of a form, and queue a build.
 
-    A file replaces an earlier upload of the same name. The form is multipart/form-data; the names of its fields do not
-    matter.
+    A file replaces an earlier upload of the same name. `refused` has the reason for each file that was not taken. The
+    form is multipart/form-data; the names of its fields do not matter.
     """
     form, job = await store_upload(request, access)
+    if job is None:
+        raise SourceError("\n".join(form.refused))
     files = [{"name": file.name, "bytes": file.bytes} for file in form.files]
-    return await json_response(lambda: {"files": files, "build": build_json(access, job)}, 202)
+    language = accepted_language(request.headers)
+    refused = [translate(reason, language) for reason in form.refused]
+    return await json_response(lambda: {"files": files, "refused": refused, "build": build_json(access, job)}, 202)
 
 
 async def store_upload(
     request: Request, access: Access, check: Callable[[Form], None] = lambda _: None
-) -> tuple[Form, BuildJob]:
+) -> tuple[Form, BuildJob | None]:
     """Store the files of a form, and queue a build of them.
 
-    check: raises an error for a form that is not accepted.
+    Without a file that is taken, there is no build. check: raises an error for a form that is not accepted. Raises
+    NotStored if the uploads take too much space.
     """
     folder, readers = upload_folder(access), access.served.kumi.catalogue.readers
+    check_space = partial(require_space, access.served.uploads, request.app.state.settings.upload_space)
+    await run_in_threadpool(check_space)
     async with receive_form(request, folder, readers) as form:
         check(form)
+        await run_in_threadpool(check_space)
         names = await run_in_threadpool(form.store, folder)
-    return form, await queue_uploads(access, [folder.resolve() / name for name in names])
+    return form, await queue_uploads(access, [folder.resolve() / name for name in names]) if names else None
 
 
 async def queue_uploads(access: Access, new: Sequence[Path] = ()) -> BuildJob:

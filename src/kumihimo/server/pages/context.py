@@ -10,6 +10,7 @@ from fastapi import Depends, Request
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.core.digests import hash_parts
 from kumihimo.server.access import Access, find_access
+from kumihimo.server.problems import accepted_language
 from kumihimo.server.sessions import cookie_name, csrf_token
 from kumihimo.text.translation import LANGUAGES, translate
 
@@ -56,28 +57,6 @@ def parse_preferences(cookie: str) -> Preferences:
     'year > 2020'
     """
     return Preferences().update(dict(parse_qsl(cookie)))
-
-
-def accepted_language(header: str) -> str:
-    """Return the language that a browser asks for and a catalogue has.
-
-    >>> [accepted_language(header) for header in ("fr, zh-TW;q=0.8, ja;q=0.9", "de", "", "en;q=0, ja;q=x")]
-    ['ja', 'en', 'en', 'en']
-    """
-    weights: dict[str, float] = {}
-    for part in header.split(","):
-        name, _, parameters = part.strip().partition(";")
-        language = name.partition("-")[0].strip().lower()
-        if language in LANGUAGES:
-            weights.setdefault(language, _parse_weight(parameters))
-    return max((name for name in weights if weights[name]), key=weights.__getitem__, default="en")
-
-
-def _parse_weight(parameters: str) -> float:
-    try:
-        return float(parameters.partition("q=")[2] or 1)
-    except ValueError:
-        return 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +144,7 @@ class IndexPage(PageContext):
 def find_page(request: Request) -> PageContext:
     """Return the page of a request, in the language of its sender."""
     preferences = parse_preferences(request.cookies.get(COOKIE, ""))
-    language = preferences.language or accepted_language(request.headers.get("accept-language", ""))
+    language = preferences.language or accepted_language(request.headers)
     return PageContext(request, language, preferences)
 
 

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -19,7 +19,8 @@ from kumihimo.core.wiring import ROOT
 from kumihimo.server import problems, sessions
 from kumihimo.server.api import builds, documents as documents_api
 from kumihimo.server.pages import errors, rendering, status
-from kumihimo.server.pages.context import AllowedPage, read_or
+from kumihimo.server.pages.context import AllowedPage, IndexPage, read_or
+from kumihimo.server.uploads import MAX_FILES
 
 router = APIRouter(route_class=errors.PageRoute, include_in_schema=False)
 _PAGE_SIZE = 50
@@ -47,6 +48,16 @@ async def show_overview(page: AllowedPage, part: str = "") -> HTMLResponse:
 @router.get("/documents")
 async def show_documents(page: AllowedPage, q: str = "", filter: str = "", after: str = "") -> HTMLResponse:
     """Send a page of the list of documents."""
+    return await _render_list(page, q, filter, after)
+
+
+async def _render_list(
+    page: IndexPage, q: str = "", filter: str = "", after: str = "", refused: Sequence[str] = ()
+) -> HTMLResponse:
+    """Return a page of the list of documents.
+
+    refused: the reasons for the files of a form that were not taken.
+    """
 
     def read(snapshot: Snapshot) -> dict[str, Any]:
         documents, listed = DocumentList(snapshot), DocumentList(snapshot.narrowed(filter))
@@ -60,7 +71,16 @@ async def show_documents(page: AllowedPage, q: str = "", filter: str = "", after
     suffixes = sorted({*page.access.served.kumi.catalogue.readers} - {""})
     jobs = await run_in_threadpool(partial(status.list_jobs, page, running=True))
     return await rendering.render(
-        page, "documents.html", **values, q=q, filter=filter, after=after, suffixes=suffixes, jobs=jobs
+        page,
+        "documents.html",
+        **values,
+        q=q,
+        filter=filter,
+        after=after,
+        suffixes=suffixes,
+        jobs=jobs,
+        refused=refused,
+        form_limits=(MAX_FILES, page.request.app.state.settings.max_upload),
     )
 
 
@@ -68,9 +88,11 @@ async def show_documents(page: AllowedPage, q: str = "", filter: str = "", after
 async def store_documents(page: AllowedPage) -> Response:
     """Store the files of a form, and queue a build."""
     request = page.request
-    await documents_api.store_upload(
+    form, _ = await documents_api.store_upload(
         request, page.access, lambda form: sessions.check_csrf(request, form.fields.get("csrf", ""))
     )
+    if form.refused:
+        return await _render_list(page, refused=form.refused)
     return RedirectResponse(page.address("/documents", "builds"), 303)
 
 

@@ -87,7 +87,7 @@ def add_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(KumiError)
     async def respond(request: Request, error: KumiError) -> Response:
-        language = context.accepted_language(request.headers.get("accept-language", ""))
+        language = problems.accepted_language(request.headers)
         return problems.error_response(error, request.url.path, language)
 
     @app.exception_handler(RequestValidationError)

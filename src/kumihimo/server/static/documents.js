@@ -11,16 +11,24 @@ const STEPS = {
 
 // Show the list as it is now.
 const refresh = async () => {
-  const fresh = await fetchPart(location.href, "main");
-  if (!byId("documents") || !fresh.querySelector("#documents")) { location.reload(); return; } // the whole page changes
-  for (const selector of [".head p", "#documents"]) document.querySelector(selector).replaceWith(fresh.querySelector(selector));
+  const fresh = await fetchPart(location.href, "main"), list = fresh.querySelector("#documents");
+  if (byId("documents") && !list) { location.reload(); return; } // the whole page changes
+  if (list && !byId("documents")) { // what was refused stays on the page
+    document.querySelector("main > .empty")?.remove();
+    upload.classList.remove("first");
+    document.querySelector(".head").replaceWith(fresh.querySelector(".head"));
+    byId("main").append(list, fresh.querySelector("nav.pages"));
+  } else {
+    document.querySelector(".head p").replaceWith(fresh.querySelector(".head p"));
+    byId("documents")?.replaceWith(list);
+  }
   document.querySelector(".failures")?.remove();
   const failures = fresh.querySelector(".failures");
   if (failures) builds.after(failures);
 };
 
-const fail = (text) => {
-  builds.prepend(make("article", { className: "card build" }, make("p", { className: "note alarm", role: "alert" }, icon("warn"), make("span", {}, withCode(text)))));
+const fail = (...texts) => {
+  builds.prepend(make("article", { className: "card build" }, make("p", { className: "note alarm", role: "alert" }, icon("warn"), make("span", {}, texts.flatMap((text, n) => [n ? make("br") : null, ...withCode(text)])))));
 };
 
 // -- builds
@@ -102,7 +110,7 @@ const send = (chosen) => new Promise((resolve, reject) => {
   request.addEventListener("loadend", () => {
     card.remove();
     const body = request.response || {};
-    if (request.status >= 200 && request.status < 300) resolve(body.build);
+    if (request.status >= 200 && request.status < 300) resolve(body);
     else if (request.status) reject(new Problem(request.status, [body.detail, body.remedy].filter(Boolean).join(". ")));
     else resolve(null); // cancelled
   });
@@ -116,10 +124,29 @@ const send = (chosen) => new Promise((resolve, reject) => {
 
 const add = async (chosen) => {
   if (!chosen.length) return;
-  try {
-    const job = await send([...chosen]);
-    if (job) await track(job);
-  } catch (error) { fail(describe(error)); }
+  for (const batch of batches([...chosen])) {
+    try {
+      const sent = await send(batch);
+      if (!sent) return;
+      if (sent.refused.length) fail(...sent.refused);
+      if (!byId(`build-${sent.build.id}`)) track(sent.build); // two requests may share a build
+    } catch (error) { fail(...describe(error).split("\n")); }
+  }
+};
+
+// Requests within the limits of the server; a file that is larger goes alone, and gets its own answer.
+const batches = (chosen) => {
+  const made = [], { maxFiles, maxBytes } = upload.dataset, head = 2000; // bytes around a file
+  let room = -1;
+  for (const file of chosen) {
+    room -= file.size + head;
+    if (room < 0 || made.at(-1).length >= maxFiles) {
+      made.push([]);
+      room = maxBytes - head - file.size - head;
+    }
+    made.at(-1).push(file);
+  }
+  return made;
 };
 
 if (upload) {
