@@ -13,6 +13,8 @@ from fastapi.testclient import TestClient
 from httpx2 import Response
 
 from kumihimo.app.upkeep.keys import create_key
+from kumihimo.core.errors import SettingsError
+from kumihimo.server.access import RIGHTS
 from kumihimo.server.app import create_app
 from kumihimo.server.pages.markdown import markdown_blocks
 from kumihimo.server.pages.rendering import asset_version
@@ -55,8 +57,8 @@ class Site:
         assert response.status_code == status, response.text
         return Tags(response.text)
 
-    def token(self) -> str:
-        return next(field["value"] for field in self.get("/login").all("input") if field.get("name") == "csrf")
+    def token(self, base: str = "") -> str:
+        return next(field["value"] for field in self.get(f"{base}/login").all("input") if field.get("name") == "csrf")
 
     def post(self, path: str, **fields: str) -> Response:
         response: Response = self.client.post(path, data={"csrf": self.token(), **fields}, follow_redirects=False)
@@ -287,7 +289,7 @@ def test_files_are_added_and_deleted_by_forms(site: Site) -> None:
 
 
 def test_files_that_are_not_taken_are_named_beside_the_others(site: Site) -> None:
-    files = [("files", ("hull.md", "The hull is tarred.")), ("files", ("run.exe", b"\x7fELF"))]
+    files = [("files", ("hull.md", b"The hull is tarred.")), ("files", ("run.exe", b"\x7fELF"))]
     page = site.client.post("/documents", data={"csrf": site.token()}, files=files, follow_redirects=False).text
     assert "run.exe: no reader for &#39;.exe&#39;" in page
     site.built()
@@ -512,6 +514,49 @@ def test_a_session_ends(guarded: dict[str, Site]) -> None:
     assert "Sign out" in editor.get("/").text
     assert editor.post("/logout").status_code == 303
     assert editor.client.get("/", headers=BROWSER, follow_redirects=False).headers["location"] == "/login"
+
+
+def test_under_the_path_of_a_proxy_each_address_begins_with_it(index: Path) -> None:
+    key = create_key([index], "admin")[1]
+    settings = ServerSettings(require_keys=True, path="/kumi", hosts=("docs.example.org",))
+    app = create_app(open_workspace([index], settings), settings)
+    with TestClient(app, base_url="https://docs.example.org", follow_redirects=False) as client:
+        site = Site(client, None)  # type: ignore[arg-type]
+        for path, to in (("/kumi", "/kumi/login"), ("/kumi/graph", "/kumi/login"), ("/", "/kumi/login")):
+            assert client.get(path, headers=BROWSER).headers["location"] == to
+        entered = client.post("/kumi/login", data={"key": key, "csrf": site.token("/kumi")})
+        assert entered.headers["location"] == "/kumi/"
+        assert entered.headers["set-cookie"].startswith("__Secure-kumi_session=")
+        assert "Path=/kumi;" in entered.headers["set-cookie"]
+        pages = [site.get(f"/kumi{path}") for path in PAGES]
+        values = [value for page in pages for _, tag in page.found for name, value in tag.items() if name != "value"]
+        named = [value for value in values if value.startswith("/")]
+        assert {"/kumi/preferences", "/kumi/logout", "/kumi/documents", "/kumi/api/v1/indexes/site"} <= {*named}
+        assert [address for address in named if not f"{address}/".startswith("/kumi/")] == []
+        assert {client.get(address).status_code for address in named if "/static/" in address} == {200}
+        csrf = site.token("/kumi")
+        assert client.post("/kumi/", data={"question": "Who?", "csrf": csrf}).status_code == 200
+        kept = client.post("/kumi/preferences", data={"back": "/kumi/graph?q=a", "csrf": csrf})
+        assert (kept.headers["location"], "Path=/kumi;" in kept.headers["set-cookie"]) == ("/kumi/graph?q=a", True)
+        slash = client.get("/kumi/indexes/site", headers=BROWSER).headers["location"]
+        assert slash == "https://docs.example.org/kumi/indexes/site/"
+        assert client.get("/kumi/openapi.json").json()["servers"] == [{"url": "/kumi"}]
+        # an address that repeats the path is no way past the checks of addresses for programs
+        for path in ("/kumi/api/v1/ask", "/kumi/kumi/api/v1/ask"):
+            assert client.post(path, json={"question": "Who?"}).status_code == 403
+
+
+@pytest.mark.parametrize("path", ["kumi", "/", "/kumi/", "/api", "/documents/a", "/a b", "//a", "/../a", "/a/."])
+def test_a_path_that_is_none_is_refused(path: str) -> None:
+    with pytest.raises(SettingsError, match="write a path that begins with /"):
+        ServerSettings(path=path)
+
+
+def test_no_path_of_the_server_itself_may_be_that_of_a_proxy() -> None:
+    own = {route.partition(" /")[2].split("/")[0] for route in RIGHTS if " /" in route and ":" not in route[:20]}
+    for name in filter(None, own):
+        with pytest.raises(SettingsError):
+            ServerSettings(path=f"/{name}")
 
 
 # -- several indexes, and one without documents

@@ -56,6 +56,9 @@ class ServerLimits:
     upload_space: Annotated[
         int, Option(help="Gigabytes that all uploads of an index may take.", min=1, max=1_000_000, metavar="GB")
     ] = 20
+    path: Annotated[
+        str, Option(help="The path of this server in the site of a proxy, such as /kumi.", metavar="PATH")
+    ] = ""
     hosts: Annotated[
         list[str] | None, Option("--allow-host", help="A name of this server, as behind a proxy.", metavar="NAME")
     ] = None
@@ -92,6 +95,7 @@ def serve(
     settings = ServerSettings(
         host=host,
         port=port,
+        path=limits.path.rstrip("/"),
         roots=tuple(path.resolve() for path in limits.roots or ()),
         uploads=limits.uploads and limits.uploads.resolve(),
         upload_space=limits.upload_space * 10**9,

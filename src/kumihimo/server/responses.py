@@ -114,9 +114,9 @@ class EventLog:
         self._changed = asyncio.Event()
 
 
-def event_response(events: AsyncGenerator[bytes, None], headers: Mapping[str, str] = _HEADERS) -> StreamingResponse:
+def event_response(events: AsyncGenerator[bytes, None]) -> StreamingResponse:
     """Return a response that streams events."""
-    return StreamingResponse(with_heartbeat(events), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(with_heartbeat(events), media_type="text/event-stream", headers=_HEADERS)
 
 
 async def with_heartbeat(

@@ -60,7 +60,7 @@ def run_server(
     check_keys(workspace, settings)
     forward_logs()
     with _listen(settings) as listener:
-        address = format_address(settings.host, listener.getsockname()[1])
+        address = format_address(settings.host, listener.getsockname()[1]) + settings.path
 
         def on_start() -> None:
             for served in workspace.indexes.values():

@@ -9,7 +9,7 @@ from time import monotonic
 from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import URL, Headers, MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -68,6 +68,7 @@ class Guard:
             finally:
                 watch.cancel()
         elif scope["type"] == "http":
+            scope["root_path"], scope["path"] = self.settings.path, inner_path(scope["path"], self.settings.path)
             await self._respond(scope, receive, send)
 
     async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -78,7 +79,7 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                _add_headers(message, scope["path"])
+                _add_headers(message, scope["path"], self.settings.path)
             await send(message)
 
         try:
@@ -109,7 +110,7 @@ class Guard:
             )
         is_page = scope["method"] in _SAFE_METHODS and problems.wants_page(path, headers)
         if isinstance(error, problems.Unauthorized) and is_page:
-            return RedirectResponse("/login", 303)
+            return RedirectResponse(f"{self.settings.path}/login", 303)
         response = problems.error_response(error, path)
         if has_two_lengths(headers):  # the rest may be a request that nobody sent
             response.headers["Connection"] = "close"
@@ -211,6 +212,19 @@ class Guard:
             raise problems.Forbidden("the header X-CSRF-Token is missing or wrong: open the page again")
 
 
+def inner_path(path: str, base: str) -> str:
+    """Return a path inside the server.
+
+    base: that of the server, with which it may begin.
+
+    >>> [inner_path(path, "/kumi") for path in ("/kumi/graph", "/kumi", "/kumi/kumi/login", "/kumiko", "/")]
+    ['/graph', '/', '/login', '/kumiko', '/']
+    """
+    while base and (path == base or path.startswith(f"{base}/")):
+        path = path.removeprefix(base) or "/"
+    return path
+
+
 def has_two_lengths(headers: Headers) -> bool:
     """Return whether a body has two lengths.
 
@@ -275,8 +289,11 @@ def split_host(host: str) -> str:
     return (match[1] or match[2]).lower() if match else ""
 
 
-def _add_headers(message: Message, path: str) -> None:
+def _add_headers(message: Message, path: str, base: str) -> None:
     headers = MutableHeaders(scope=message)
+    if message["status"] == 307:  # of the framework, for a slash at the end
+        location = URL(headers["location"])
+        headers["location"] = str(location.replace(path=base + location.path))
     for name, value in _HEADERS.items():
         headers.setdefault(name, value)
     if not path.startswith("/static/"):

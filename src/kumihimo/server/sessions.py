@@ -13,7 +13,6 @@ from kumihimo.app.upkeep.keys import token_digest
 from kumihimo.server import access, limits, problems
 
 COOKIE = "kumi_session"
-_SAFE_COOKIE = f"__Host-{COOKIE}"  # no other host can set it; browsers take it over HTTPS only
 _MAX_SESSIONS = 10_000
 _IDLE_SECONDS = 12 * 3600.0
 _MAX_FIELDS = 20  # of a form
@@ -64,7 +63,14 @@ class Sessions:
 
 def cookie_name(request: HTTPConnection) -> str:
     """Return the name of the cookie of a session."""
-    return _SAFE_COOKIE if request.scope["scheme"] == "https" else COOKIE
+    if request.scope["scheme"] != "https":
+        return COOKIE
+    return f"__Secure-{COOKIE}" if request.scope["root_path"] else f"__Host-{COOKIE}"  # which no other host can set
+
+
+def cookie_path(request: HTTPConnection) -> str:
+    """Return the path of all cookies."""
+    return request.scope["root_path"] or "/"
 
 
 def sign_in(request: Request, response: Response, token: str) -> None:
@@ -81,7 +87,8 @@ def sign_in(request: Request, response: Response, token: str) -> None:
         raise
     sessions.end(request.cookies.get(name, ""))
     is_secure = request.scope["scheme"] == "https"
-    response.set_cookie(name, sessions.start(digest), httponly=True, samesite="strict", secure=is_secure, path="/")
+    path = cookie_path(request)
+    response.set_cookie(name, sessions.start(digest), httponly=True, samesite="strict", secure=is_secure, path=path)
 
 
 def sign_out(request: Request, response: Response) -> None:
@@ -89,7 +96,7 @@ def sign_out(request: Request, response: Response) -> None:
     sessions: Sessions = request.app.state.sessions
     name, is_secure = cookie_name(request), request.scope["scheme"] == "https"
     sessions.end(request.cookies.get(name, ""))
-    response.delete_cookie(name, path="/", httponly=True, samesite="strict", secure=is_secure)
+    response.delete_cookie(name, path=cookie_path(request), httponly=True, samesite="strict", secure=is_secure)
 
 
 def csrf_token(request: Request) -> str:

@@ -118,7 +118,7 @@ async def complete_chat(request: Request) -> Response:
     events = questions.answer_events(query)
     received = await replies.first_events(events)
     chunks = replies.stream_chunks(head, received, events, link, with_usage=body.with_usage)
-    return event_response(chunks, {"cache-control": "no-store"})
+    return event_response(chunks)
 
 
 def _query(chosen: ChosenModel, body: requests.ChatRequest, question: str, history: list[Answer]) -> Query:

@@ -78,10 +78,15 @@ class PageContext:
         return bool(self.request.state.caller.key) and cookie_name(self.request) in self.request.cookies
 
     @property
+    def base(self) -> str:
+        """Return the path of the server, with which all addresses begin."""
+        return str(self.request.scope["root_path"])
+
+    @property
     def here(self) -> str:
         """Return the address of this page."""
         query = self.request.url.query
-        return f"{self.request.url.path}{'?' if query else ''}{query}"
+        return f"{self.base}{self.request.scope['path']}{'?' if query else ''}{query}"
 
     def translate(self, text: str) -> str:
         """Return a message in the language of the page."""
@@ -102,12 +107,12 @@ class IndexPage(PageContext):
     def prefix(self) -> str:
         """Return the beginning of the addresses of this index."""
         name = self.request.path_params.get("index_name", "")
-        return f"/indexes/{quote(name)}" if name else ""
+        return f"{self.base}/indexes/{quote(name)}" if name else self.base
 
     @property
     def api(self) -> str:
         """Return the beginning of the addresses of the API for this index."""
-        return f"/api/v1/indexes/{quote(self.access.served.name)}"
+        return f"{self.base}/api/v1/indexes/{quote(self.access.served.name)}"
 
     @property
     def indexes(self) -> list[str]:

@@ -3,11 +3,11 @@
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from kumihimo.server.pages.context import COOKIE, find_page, parse_preferences
+from kumihimo.server.pages.context import COOKIE, find_page
 from kumihimo.server.pages.errors import PageRoute, sentence
 from kumihimo.server.pages.rendering import render
 from kumihimo.server.problems import TooManyRequests, Unauthorized, status_of
-from kumihimo.server.sessions import read_form, sign_in, sign_out
+from kumihimo.server.sessions import cookie_path, read_form, sign_in, sign_out
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _YEAR = 365 * 24 * 3600  # seconds
@@ -17,9 +17,12 @@ _YEAR = 365 * 24 * 3600  # seconds
 async def keep_preferences(request: Request) -> Response:
     """Keep the preferences of a form in a cookie."""
     values = await read_form(request)
-    preferences = parse_preferences(request.cookies.get(COOKIE, "")).update(values)
-    response = RedirectResponse(local_address(values.get("back", "/")), 303)
-    response.set_cookie(COOKIE, preferences.encode(), max_age=_YEAR, samesite="lax", httponly=True)
+    page = find_page(request)
+    preferences = page.preferences.update(values)
+    response = RedirectResponse(local_address(values.get("back", ""), page.base), 303)
+    response.set_cookie(
+        COOKIE, preferences.encode(), max_age=_YEAR, samesite="lax", httponly=True, path=cookie_path(request)
+    )
     return response
 
 
@@ -33,7 +36,7 @@ async def show_login(request: Request) -> Response:
 async def start_session(request: Request) -> Response:
     """Start a session for the key of the form."""
     form = await read_form(request)
-    response = RedirectResponse("/", 303)
+    response = RedirectResponse(f"{find_page(request).base}/", 303)
     try:
         sign_in(request, response, form.get("key", ""))
     except (Unauthorized, TooManyRequests) as error:
@@ -45,16 +48,18 @@ async def start_session(request: Request) -> Response:
 @router.post("/logout")
 async def end_session(request: Request) -> Response:
     """End the session."""
-    response = RedirectResponse("/login", 303)
+    response = RedirectResponse(f"{find_page(request).base}/login", 303)
     sign_out(request, response)
     return response
 
 
-def local_address(address: str) -> str:
+def local_address(address: str, base: str = "") -> str:
     r"""Return an address of this server, or that of its first page.
+
+    base: the path of the server.
 
     >>> [local_address(address) for address in ("/graph?id=1", "//evil.example", "/\\evil.example", "https://a.example")]
     ['/graph?id=1', '/', '/', '/']
     """
-    is_local = address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable()
-    return address if is_local else "/"
+    is_local = address.startswith(f"{base}/") and not address.startswith(("//", "/\\")) and address.isprintable()
+    return address if is_local else f"{base}/"

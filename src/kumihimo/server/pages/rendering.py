@@ -36,7 +36,7 @@ async def render(page: PageContext, template: str, status: int = 200, /, **value
         "has_index": isinstance(page, IndexPage),
         "translate": page.translate,
         "count_of": page.count_of,
-        "asset": lambda name: f"/static/{asset_version()}/{page.language}/{name}",
+        "asset": lambda name: f"{page.base}/static/{asset_version()}/{page.language}/{name}",
     }
     text = await run_in_threadpool(lambda: environment().get_template(template).render(values))
     return HTMLResponse(text, status, headers={"Cache-Control": "no-store", "Vary": "Accept-Language, Cookie"})
