@@ -119,6 +119,7 @@ LARGER = {
     ("POST", "/api/v1/ask"): LIMITS.max_text,
     ("POST", "/api/v1/indexes/{index_name}/ask"): LIMITS.max_text,
     ("POST", "/v1/chat/completions"): LIMITS.max_text,
+    ("POST", "/v1/responses"): LIMITS.max_text,
     ("POST", "/v1/embeddings"): LIMITS.max_text,
 }
 
@@ -272,6 +273,6 @@ def test_texts_to_embed_are_counted_first(item: Any) -> None:
 
 def test_parts_of_a_message_that_are_no_texts_are_left_out() -> None:
     messages = [{"role": "user", "content": BAD}, {"role": "user", "content": [1, {"type": "text", "text": "Who?"}]}]
-    read = requests.ChatRequest.parse(json.dumps({"model": "kumi", "messages": messages}).encode())
+    read = requests.parse_chat(json.dumps({"model": "kumi", "messages": messages}).encode())
     with pytest.raises(BadParameter, match="a part of the type none: only text is understood"):
         requests.split_conversation(read.messages)

@@ -23,7 +23,7 @@ from kumihimo.generation.citation_filter import CitationFilter
 from kumihimo.server.api import builds
 from kumihimo.server.mcp import results
 from kumihimo.server.openai import replies, requests
-from kumihimo.server.openai.replies import ReplyHead, completion
+from kumihimo.server.openai.formats import ChatFormat
 from kumihimo.server.pages import markdown
 from kumihimo.server.pages.markdown import markdown_blocks, write_cite
 from kumihimo.server.settings import ServerSettings
@@ -119,7 +119,7 @@ def cited(text: str) -> Answer:
 def write_all(text: str) -> None:
     """Do all that a reply of a model with this text needs."""
     answer = cited(text)
-    completion(ReplyHead("kumi"), answer, lambda span: span.uri)
+    ChatFormat("kumi", lambda span: span.uri).whole(answer)
     answer.to_dict()
     results.answer_result("notes", answer)
     for part in answer.parts:

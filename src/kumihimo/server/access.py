@@ -240,6 +240,7 @@ _TABLE: tuple[tuple[Role | Literal[""], WithFilter, str], ...] = (
     ("reader", "visible", "POST /api/v1/ask"),
     ("reader", "visible", "POST /api/v1/plan"),
     ("reader", "visible", "POST /v1/chat/completions"),
+    ("reader", "visible", "POST /v1/responses"),
     ("reader", "visible", "POST /mcp"),
     ("reader", "visible", "DELETE /mcp"),
     ("reader", "visible", "MCP tools/call search"),

@@ -208,6 +208,7 @@ _MIN_BYTES_A_SECOND = 1_000  # of a body, beside `body_seconds`
 _LARGER_BODIES = {  # the limits of routes, as ServerSettings names them; all others have `max_body`
     "POST /api/v1/ask": "max_text",
     "POST /v1/chat/completions": "max_text",
+    "POST /v1/responses": "max_text",
     "POST /v1/embeddings": "max_text",
     "POST /api/v1/documents": "max_upload",
     "POST /documents": "max_upload",

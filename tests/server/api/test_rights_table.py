@@ -124,6 +124,7 @@ def examples(ids: Ids) -> dict[str, Example]:
         "POST /": (200, {"data": {"question": "Who is Ada Holm?", "method": "bm25"}}),
         "POST /v1/embeddings": (200, {"json": {"model": "kumi", "input": "Ada Holm"}}),
         "POST /v1/chat/completions": (200, {"json": messages}),
+        "POST /v1/responses": (200, {"json": {"model": messages["model"], "input": messages["messages"]}}),
         "POST /api/v1/retrieve": (200, {"json": question}),
         "POST /api/v1/ask": (200, {"json": question}),
         "POST /api/v1/plan": (200, {"json": question}),

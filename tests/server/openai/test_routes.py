@@ -251,6 +251,93 @@ def test_the_last_line_of_a_stream_is_done(address: str) -> None:
     assert all(json.loads(line.removeprefix("data: "))["object"] == "chat.completion.chunk" for line in lines[:-1])
 
 
+# -- responses
+
+
+def test_a_response_says_the_same_as_a_chat_completion(client: OpenAI) -> None:
+    whole: Any = client.responses.create(model="kumi", input=QUESTION)
+    chat = ask(client)
+    assert (whole.status, whole.output_text) == ("completed", chat.choices[0].message.content)
+    assert whole.kumihimo == chat.kumihimo
+    assert whole.usage.total_tokens == 0
+    found = [annotation.to_dict() for annotation in whole.output[0].content[0].annotations]
+    assert found == [
+        {"type": "url_citation", **each.url_citation.to_dict()} for each in chat.choices[0].message.annotations
+    ]
+    events = [*client.responses.create(model="kumi", input=[{"role": "user", "content": QUESTION}], stream=True)]
+    assert [event.sequence_number for event in events] == [*range(len(events))]
+    names = [event.type.removeprefix("response.") for event in events]
+    assert names[:5] == ["created", "in_progress", "output_item.added", "content_part.added", "output_text.delta"]
+    assert names[5:-4] == ["output_text.annotation.added"] * len(found)
+    assert names[-4:] == ["output_text.done", "content_part.done", "output_item.done", "completed"]
+    last: Any = events[-1]
+    assert last.response.output[0].content == whole.output[0].content
+    first: Any = events[0]
+    assert first.response.id == last.response.id
+
+
+def test_a_response_has_the_turns_before_its_question_and_the_text_of_a_model(client: OpenAI, kumi: Kumihimo) -> None:
+    turns: Any = [
+        {"role": "developer", "content": "Answer like a pirate."},
+        {"type": "reasoning", "summary": []},
+        {"role": "user", "content": [{"type": "input_text", "text": "Who is Maren Oldacre?"}]},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "An engineer."}]},
+        {"role": "user", "content": "What did she draw?"},
+    ]
+    prompts: list[str] = []
+
+    def reply(request: str) -> str:
+        prompts.append(request)
+        return "What did Maren Oldacre draw?" if "An engineer." in request else "She drew [1]. Nobody else [1]."
+
+    with answered_by(kumi, FakeChat(reply)), client.responses.stream(model="kumi", input=turns) as stream:
+        pieces = [event.delta for event in stream if event.type == "response.output_text.delta"]
+        response = stream.get_final_response()
+    assert "".join(pieces) == response.output_text
+    assert len(pieces) > 4
+    assert response.output_text.startswith("She drew [1]. Nobody else [1].\n\n---\n\n- [1] [")
+    assert response.usage
+    assert response.usage.output_tokens > 5
+    assert "An engineer." in prompts[0]
+
+
+def test_a_response_that_is_too_long_or_fails_says_so(client: OpenAI, kumi: Kumihimo) -> None:
+    class Ends(FakeChat):
+        def __call__(self, request: ChatRequest) -> Reply:
+            if "fails" in str(request.messages):
+                assert request.on_token
+                request.on_token("Maren ")
+                raise ItemFailed("the model has gone away")
+            return Reply("Maren [1]", finish_reason="length")
+
+    with answered_by(kumi, Ends(str)):
+        short: Any = client.responses.create(model="kumi", input="Who drew so much?", max_output_tokens=5)
+        assert (short.status, short.incomplete_details.reason) == ("incomplete", "max_output_tokens")
+        *_, last = client.responses.create(model="kumi", input="Who fails?", stream=True)
+        assert (last.type, last.response.status) == ("response.failed", "failed")  # type: ignore[union-attr]
+        assert "has gone away" in last.response.error.message  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("options", "param", "message"),
+    [
+        ({"text": {"format": {"type": "json_object"}}}, "response_format", "text with citations"),
+        ({"previous_response_id": "resp_1"}, "previous_response_id", "no response is kept here"),
+        ({"background": True}, "background", "no response is kept here"),
+        ({"tool_choice": "required"}, "tool_choice", "calls no tools"),
+        ({"input": []}, "messages", "no message of the user"),
+        ({"model": "nowhere"}, "model", "no model 'nowhere'"),
+    ],
+)
+def test_what_a_response_cannot_be_is_refused(
+    client: OpenAI, options: dict[str, Any], param: str, message: str, stream: bool
+) -> None:
+    with pytest.raises(openai.APIStatusError, match=message) as caught:
+        client.responses.create(**{"model": "kumi", "input": QUESTION, "stream": stream, **options})
+    assert caught.value.param == param
+
+
 # -- keys
 
 

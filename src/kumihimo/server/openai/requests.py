@@ -91,26 +91,89 @@ class ChatRequest:
     response_format: dict[str, Any] | None = None
     kumihimo: Extension = field(default_factory=Extension)
 
+    def __post_init__(self) -> None:
+        if self.n not in (None, 1):
+            raise BadParameter("n is 1 here: send the request again for another answer", "n")
+        if self.tool_choice not in (None, "none", "auto"):
+            raise BadParameter("this model calls no tools: leave tool_choice out, or set it to auto", "tool_choice")
+        if self.response_format and self.response_format.get("type") != "text":
+            raise BadParameter("answers are text with citations: leave response_format out", "response_format")
+
     @property
     def with_usage(self) -> bool:
         """Return whether the stream ends with the usage."""
         return bool(self.stream_options and self.stream_options.include_usage)
 
-    @classmethod
-    def parse(cls, body: bytes) -> "ChatRequest":
-        """Return the request. Raise BadParameter if it cannot be answered."""
-        request = parse_body(_CHAT, body)
-        if request.n not in (None, 1):
-            raise BadParameter("n is 1 here: send the request again for another answer", "n")
-        if request.tool_choice not in (None, "none", "auto"):
-            raise BadParameter("this model calls no tools: leave tool_choice out, or set it to auto", "tool_choice")
-        if request.response_format and request.response_format.get("type") != "text":
-            raise BadParameter("answers are text with citations: leave response_format out", "response_format")
-        return request
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputItem(Message):
+    """A turn of the conversation, or an item without text."""
+
+    role: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextOptions:
+    """The form of the text."""
+
+    format: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseRequest:
+    """A request to `/v1/responses`; other parameters are ignored."""
+
+    input: Annotated[str, Mended] | Annotated[list[InputItem], Field(max_length=_MAX_MESSAGES)]
+    model: str
+    stream: bool | None = None
+    max_output_tokens: int | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    text: TextOptions = field(default_factory=TextOptions)
+    previous_response_id: str | None = None
+    conversation: str | dict[str, Any] | None = None
+    background: bool | None = None
+    kumihimo: Extension = field(default_factory=Extension)
+
+    def to_chat(self) -> ChatRequest:
+        """Return the same as a request for a chat completion.
+
+        Raise BadParameter if it cannot be answered.
+        """
+        for name in ("previous_response_id", "conversation", "background"):
+            if getattr(self, name):
+                raise BadParameter(f"no response is kept here: leave {name} out, and send the turns in input", name)
+        return ChatRequest(
+            messages=[Message(role="user", content=self.input)] if isinstance(self.input, str) else [*self.input],
+            model=self.model,
+            stream=self.stream,
+            max_tokens=self.max_output_tokens,
+            tool_choice=self.tool_choice,
+            response_format=self.text.format,
+            kumihimo=self.kumihimo,
+        )
+
+
+_RESPONSE = TypeAdapter(ResponseRequest)
+RESPONSE_BODY = body_schema(_RESPONSE)
 _CHAT = TypeAdapter(ChatRequest)
 CHAT_BODY = body_schema(_CHAT)
+_TEXT_PARTS = ("text", "input_text", "output_text")
+
+
+def parse_chat(body: bytes) -> ChatRequest:
+    """Return a request to `/v1/chat/completions`.
+
+    Raise BadParameter if it cannot be answered.
+    """
+    return parse_body(_CHAT, body)
+
+
+def parse_response(body: bytes) -> ChatRequest:
+    """Return a request to `/v1/responses`.
+
+    Raise BadParameter if it cannot be answered.
+    """
+    return parse_body(_RESPONSE, body).to_chat()
 
 
 def split_conversation(messages: Sequence[Message]) -> tuple[str, list[Answer]]:
@@ -141,10 +204,10 @@ def _text(message: Message, *, strict: bool) -> str:
     if not isinstance(message.content, list):
         return message.content or ""
     parts = [part if isinstance(part, dict) else {"type": "none"} for part in message.content]
-    other = next((part.get("type") for part in parts if part.get("type") != "text"), None)
+    other = next((part.get("type") for part in parts if part.get("type") not in _TEXT_PARTS), None)
     if strict and other:
         raise BadParameter(f"the question has a part of the type {other}: only text is understood", "messages")
-    return "\n".join(str(part.get("text", "")) for part in parts if part.get("type") == "text")
+    return "\n".join(str(part.get("text", "")) for part in parts if part.get("type") in _TEXT_PARTS)
 
 
 def _check_count(texts: Any) -> Any:

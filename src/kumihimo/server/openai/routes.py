@@ -1,8 +1,9 @@
-"""requests to /v1 -> models, chat completions and embeddings."""
+"""requests to /v1 -> models, chat completions, responses and embeddings."""
 
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -15,7 +16,7 @@ from kumihimo.core import digests, errors
 from kumihimo.core.answer import Answer
 from kumihimo.core.spans import Span
 from kumihimo.server.access import Access, find_access
-from kumihimo.server.openai import replies, requests
+from kumihimo.server.openai import formats, replies, requests
 from kumihimo.server.problems import BadParameter, ModelNotFound, NotFound
 from kumihimo.server.responses import event_response, json_response
 
@@ -107,18 +108,31 @@ async def _models(request: Request) -> list[dict[str, Any]]:
 @router.post("/chat/completions", openapi_extra=requests.CHAT_BODY, response_model=None)
 async def complete_chat(request: Request) -> Response:
     """Answer the last question of a conversation, with citations."""
-    body = await run_in_threadpool(requests.ChatRequest.parse, await request.body())
+    body = await run_in_threadpool(requests.parse_chat, await request.body())
+    return await _reply(request, body, partial(formats.ChatFormat, with_usage=body.with_usage))
+
+
+@router.post("/responses", openapi_extra=requests.RESPONSE_BODY, response_model=None)
+async def create_response(request: Request) -> Response:
+    """Answer the last question of a conversation, in the newer form."""
+    body = await run_in_threadpool(requests.parse_response, await request.body())
+    return await _reply(request, body, formats.ResponseFormat)
+
+
+async def _reply(
+    request: Request, body: requests.ChatRequest, make: Callable[[str, replies.Link], formats.ReplyFormat]
+) -> Response:
+    """Return the answer to a request, in the form that is made."""
     chosen = choose_model(request, body.model)
-    head, link = replies.ReplyHead(body.model), passage_link(request, chosen.access)
+    reply = make(body.model, passage_link(request, chosen.access))
     question, history = await run_in_threadpool(requests.split_conversation, body.messages)
     query, questions = _query(chosen, body, question, history), chosen.access.questions
     if not body.stream:
         answer = await questions.answer(query)
-        return await json_response(lambda: replies.completion(head, answer, link))
+        return await json_response(lambda: reply.whole(answer))
     events = questions.answer_events(query)
     received = await replies.first_events(events)
-    chunks = replies.stream_chunks(head, received, events, link, with_usage=body.with_usage)
-    return event_response(chunks)
+    return event_response(formats.stream_reply(reply, received, events))
 
 
 def _query(chosen: ChosenModel, body: requests.ChatRequest, question: str, history: list[Answer]) -> Query:

@@ -1,0 +1,253 @@
+"""an answer -> a chat completion or a response of OpenAI's API, whole or as the events of a stream."""
+
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from time import time
+from typing import Any, Protocol
+from uuid import uuid4
+
+from starlette.concurrency import run_in_threadpool
+
+from kumihimo.app.processes.async_facade import QuestionEvent
+from kumihimo.core.answer import Answer
+from kumihimo.core.errors import KumiError
+from kumihimo.core.task import ProgressEvent
+from kumihimo.server.openai import replies
+from kumihimo.server.problems import INTERNAL, error_body, status_of
+from kumihimo.server.responses import ServerEvent, write_json
+
+log = logging.getLogger("kumihimo")
+_DONE = b"data: [DONE]\n\n"
+
+
+class ReplyFormat(Protocol):
+    """A form of OpenAI's API for an answer, whole and as events."""
+
+    def whole(self, answer: Answer) -> dict[str, Any]:
+        """Return a whole reply."""
+
+    def begin(self) -> bytes:
+        """Return the events before the text."""
+
+    def delta(self, text: str) -> bytes:
+        """Return the event of a piece of the text."""
+
+    def end(self, answer: Answer, text: str) -> bytes:
+        """Return the events after the text.
+
+        text: as it was streamed.
+        """
+
+    def failure(self, error: KumiError) -> bytes:
+        """Return the last event of a stream that fails."""
+
+
+async def stream_reply(
+    reply: ReplyFormat, received: list[QuestionEvent], events: AsyncIterator[QuestionEvent]
+) -> AsyncGenerator[bytes, None]:
+    """Yield the events of a reply.
+
+    The text of a model is passed on as it arrives; words of documents come with their numbers. An error that comes
+    later than the first text is the last event. received: the events so far.
+    """
+    yield reply.begin()
+    text, model = "", ""
+    try:
+        async for event in _chain(received, events):
+            if isinstance(event, ProgressEvent):
+                model = event.model
+            elif isinstance(event, str) and model:
+                text += event
+                yield reply.delta(event)
+            elif isinstance(event, Answer):
+                yield await run_in_threadpool(reply.end, event, text)
+    except KumiError as error:
+        yield reply.failure(error)
+    except Exception:
+        log.exception("a question has failed")
+        yield reply.failure(KumiError(INTERNAL))
+
+
+async def _chain(received: list[QuestionEvent], events: AsyncIterator[QuestionEvent]) -> AsyncIterator[QuestionEvent]:
+    """Yield the events that have been received, then the others."""
+    for event in received:
+        yield event
+    async for event in events:
+        yield event
+
+
+@dataclass(frozen=True, slots=True)
+class ChatFormat:
+    """A chat completion. with_usage: whether a stream ends with the tokens."""
+
+    model: str
+    link: replies.Link
+    with_usage: bool = False
+    id: str = field(default_factory=lambda: f"chatcmpl-{uuid4().hex}")
+    created: int = field(default_factory=lambda: int(time()))
+
+    def whole(self, answer: Answer) -> dict[str, Any]:
+        content, annotations = replies.write_content(answer, self.link), replies.url_citations(answer, self.link)
+        message = {"role": "assistant", "content": content, "refusal": None, "annotations": annotations}
+        choice = {"index": 0, "message": message, "finish_reason": _finish_reason(answer), "logprobs": None}
+        usage, extension = _chat_usage(answer), replies.extension_json(answer)
+        return self._object("chat.completion", choices=[choice], usage=usage, kumihimo=extension)
+
+    def begin(self) -> bytes:
+        return self._chunk({"role": "assistant", "content": ""})
+
+    def delta(self, text: str) -> bytes:
+        return self._chunk({"content": text})
+
+    def end(self, answer: Answer, text: str) -> bytes:
+        content, annotations = (
+            replies.write_content(answer, self.link).removeprefix(text),
+            replies.url_citations(answer, self.link),
+        )
+        extension = replies.extension_json(answer)
+        chunks = [self.delta(content)] if content else []
+        chunks.append(self._chunk({"annotations": annotations}, _finish_reason(answer), kumihimo=extension))
+        if self.with_usage:
+            chunks.append(_data(self._object("chat.completion.chunk", choices=[], usage=_chat_usage(answer))))
+        return b"".join(chunks) + _DONE
+
+    def failure(self, error: KumiError) -> bytes:
+        return _data(error_body(error, status_of(error))) + _DONE
+
+    def _chunk(self, delta: dict[str, Any], finish_reason: str | None = None, **values: Any) -> bytes:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
+        usage: dict[str, Any] = {"usage": None} if self.with_usage else {}
+        return _data(self._object("chat.completion.chunk", choices=[choice], **usage, **values))
+
+    def _object(self, kind: str, **values: Any) -> dict[str, Any]:
+        return {"id": self.id, "object": kind, "created": self.created, "model": self.model, **values}
+
+
+def _finish_reason(answer: Answer) -> str:
+    """Return why the text ends."""
+    return "length" if answer.truncated else "stop"
+
+
+def _chat_usage(answer: Answer) -> dict[str, Any]:
+    """Return the tokens of the model calls; 0 without a model."""
+    usage = answer.usage
+    return {
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "total_tokens": usage.tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+    }
+
+
+def _data(value: dict[str, Any]) -> bytes:
+    """Return a server-sent event that is nothing but a line of data."""
+    return b"data: " + write_json(value) + b"\n\n"
+
+
+_FIXED: dict[str, Any] = {  # what every response has in common
+    "instructions": None,
+    "metadata": {},
+    "parallel_tool_calls": False,
+    "previous_response_id": None,
+    "temperature": None,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "none",
+    "tools": [],
+    "top_p": None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseFormat:
+    """A response, with one message."""
+
+    model: str
+    link: replies.Link
+    id: str = field(default_factory=lambda: uuid4().hex)
+    created: int = field(default_factory=lambda: int(time()))
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def whole(self, answer: Answer) -> dict[str, Any]:
+        status, annotations = self._status(answer), self._annotations(answer)
+        message = self._message(status, [_part(replies.write_content(answer, self.link), annotations)])
+        reason = {"reason": "max_output_tokens"} if answer.truncated else None
+        usage = answer.usage
+        tokens = {
+            "input_tokens": usage.prompt_tokens,
+            "input_tokens_details": {"cached_tokens": usage.cached_tokens},
+            "output_tokens": usage.completion_tokens,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": usage.tokens,
+        }
+        more = {"incomplete_details": reason, "usage": tokens, "kumihimo": replies.extension_json(answer)}
+        return self._response(status, [message], **more)
+
+    def begin(self) -> bytes:
+        response, message = self._response("in_progress"), self._message("in_progress", [])
+        return self._events(
+            ("created", {"response": response}),
+            ("in_progress", {"response": response}),
+            ("output_item.added", {"output_index": 0, "item": message}),
+            ("content_part.added", {**self._place, "part": _part("", [])}),
+        )
+
+    def delta(self, text: str) -> bytes:
+        return self._events(("output_text.delta", {**self._place, "delta": text, "logprobs": []}))
+
+    def end(self, answer: Answer, text: str) -> bytes:
+        response = self.whole(answer)
+        (message,) = response["output"]
+        (part,) = message["content"]
+        rest = part["text"].removeprefix(text)
+        annotations = (
+            ("output_text.annotation.added", {**self._place, "annotation_index": n, "annotation": annotation})
+            for n, annotation in enumerate(part["annotations"])
+        )
+        return (self.delta(rest) if rest else b"") + self._events(
+            *annotations,
+            ("output_text.done", {**self._place, "text": part["text"], "logprobs": []}),
+            ("content_part.done", {**self._place, "part": part}),
+            ("output_item.done", {"output_index": 0, "item": message}),
+            (response["status"], {"response": response}),
+        )
+
+    def failure(self, error: KumiError) -> bytes:
+        known: Any = error_body(error, status_of(error))["error"]
+        code = "rate_limit_exceeded" if known["type"] == "rate_limit_error" else "server_error"
+        response = self._response("failed", error={"code": code, "message": known["message"]})
+        return self._events(("failed", {"response": response}))
+
+    @property
+    def _place(self) -> dict[str, Any]:
+        return {"item_id": f"msg_{self.id}", "output_index": 0, "content_index": 0}
+
+    def _events(self, *events: tuple[str, dict[str, Any]]) -> bytes:
+        named = ((f"response.{kind}", values) for kind, values in events)
+        return b"".join(
+            ServerEvent(name, {"type": name, "sequence_number": next(self._numbers), **values}).encode()
+            for name, values in named
+        )
+
+    def _response(self, status: str, output: Iterable[dict[str, Any]] = (), **values: Any) -> dict[str, Any]:
+        head = {"id": f"resp_{self.id}", "object": "response", "created_at": self.created, "status": status}
+        empty = {"error": None, "incomplete_details": None, "usage": None}
+        return {**head, "model": self.model, "output": [*output], **_FIXED, **empty, **values}
+
+    def _message(self, status: str, content: list[dict[str, Any]]) -> dict[str, Any]:
+        place = {"id": f"msg_{self.id}", "type": "message", "role": "assistant"}
+        return {**place, "status": status, "content": content}
+
+    def _annotations(self, answer: Answer) -> list[dict[str, Any]]:
+        found = replies.url_citations(answer, self.link)
+        return [{"type": annotation["type"], **annotation["url_citation"]} for annotation in found]
+
+    @staticmethod
+    def _status(answer: Answer) -> str:
+        return "incomplete" if answer.truncated else "completed"
+
+
+def _part(text: str, annotations: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the text of a message."""
+    return {"type": "output_text", "text": text, "annotations": annotations, "logprobs": []}
