@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import sys
+import sysconfig
 import tarfile
 import tomllib
 from email.parser import Parser
@@ -12,6 +15,7 @@ from zipfile import ZipFile
 import pytest
 
 from tests.clean_install import ROOT, build, run
+from tests.message_texts import expected
 
 
 @pytest.fixture(scope="module")
@@ -64,3 +68,32 @@ def test_the_source_distribution_builds_the_same_wheel(packages: tuple[Path, Pat
         with ZipFile(path) as file:
             contents.append({name: file.read(name) for name in file.namelist()})
     assert contents[0] == contents[1]
+
+
+@pytest.mark.parametrize("kind", ["editable", "folder", "wheel"])
+def test_each_hint_runs_where_the_package_was_installed(
+    kind: str, packages: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What pip builds with comes from this environment: nothing is fetched."""
+    with tarfile.open(packages[1]) as archive:
+        archive.extractall(tmp_path, filter="data")
+    clone = next(path for path in tmp_path.iterdir() if path.is_dir()).rename(tmp_path / "a clone")
+    run(sys.executable, "-m", "venv", "venv", folder=tmp_path)
+    tools = tmp_path / "venv" / ("Scripts" if sys.platform == "win32" else "bin")
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    what = {"editable": ("-e", clone), "folder": (clone,), "wheel": (packages[0],)}[kind]
+    tools_here = {"PYTHONPATH": sysconfig.get_path("purelib")}
+    offline = ("--no-index", "--no-deps", "--no-build-isolation")
+    with monkeypatch.context() as patch:
+        patch.setenv("PYTHONPATH", tools_here["PYTHONPATH"])
+        run(tools / "python", "-m", "pip", "install", "-q", "--ignore-installed", *offline, *what, folder=tmp_path)
+    hints = {hint for text in expected() for hint in re.findall(r"`pip install [^`]*kumihimo\[\w+\]'`", text)}
+    assert {"`pip install 'kumihimo[ocr]'`", "`pip install 'kumihimo[server]'`"} <= hints
+    hints.add("`pip install --force-reinstall 'kumihimo[docs]'`")
+    fit = "import sys; from kumihimo.core.installation import fit_commands; print(fit_commands(sys.argv[1]))"
+    for hint in hints:
+        command = shlex.split(run(tools / "python", "-c", fit, hint, folder=tmp_path).strip("`\n"))
+        assert str(packages[0] if kind == "wheel" else clone) in command[-1]
+        with monkeypatch.context() as patch:
+            patch.setenv("PYTHONPATH", tools_here["PYTHONPATH"])
+            run(*command, "--dry-run", *offline, folder=tmp_path)

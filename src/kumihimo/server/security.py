@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kumihimo.app.upkeep.keys import token_digest
 from kumihimo.core.errors import KumiError
+from kumihimo.core.installation import may_show_paths
 from kumihimo.core.network import read_ip
 from kumihimo.server import problems
 from kumihimo.server.access import INVALID_KEY, Caller, find_caller, local_caller, needs_no_key
@@ -146,6 +147,8 @@ class Guard:
         check_origin(request, method)
         check_type(request.headers, method, scope["path"])
         self._authenticate(request, scope)
+        caller = scope["state"]["caller"]
+        may_show_paths.set(bool(caller.grants) and not caller.key)
 
     def _authenticate(self, request: HTTPConnection, scope: Scope) -> None:
         """Set the caller and its token for forms."""

@@ -9,6 +9,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from kumihimo.core.errors import SettingsError, describe_unknown
+from kumihimo.core.installation import fit_commands
 
 LANGUAGES = ("en", "ja", "zh")
 _language: ContextVar[str] = ContextVar("language", default="")  # empty: none
@@ -46,16 +47,17 @@ def translate(text: str, language: str = "") -> str:
     """Return a message in a language, if the catalogue has it.
 
     text: an English message, its values filled in. language: by default the one that was chosen. A text that is not in
-    the catalogue stays as it is.
+    the catalogue stays as it is, except for commands that install an extra.
 
     >>> translate("notes.txt: cannot tell the encoding; save the file as UTF-8", "ja")
     'notes.txt: 文字コードを判別できません。UTF-8 で保存し直してください'
     """
     language = language or message_language()
     if language == "en":
-        return text
+        return fit_commands(text)
     catalogue = _load_catalogue(language)
-    return catalogue.find(text) or "\n".join(catalogue.find(line) or line for line in text.split("\n"))
+    found = catalogue.find(text) or "\n".join(catalogue.find(line) or line for line in text.split("\n"))
+    return fit_commands(found)
 
 
 def join_words(texts: Sequence[str], last: str = " and ") -> str:
