@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import sys
-import sysconfig
 import tarfile
 import tomllib
 from email.parser import Parser
@@ -75,6 +75,8 @@ def test_each_hint_runs_where_the_package_was_installed(
     kind: str, packages: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What pip builds with comes from this environment: nothing is fetched."""
+    if kind == "editable":
+        pytest.importorskip("editables", reason="hatchling needs it: pip install editables")
     with tarfile.open(packages[1]) as archive:
         archive.extractall(tmp_path, filter="data")
     clone = next(path for path in tmp_path.iterdir() if path.is_dir()).rename(tmp_path / "a clone")
@@ -82,10 +84,10 @@ def test_each_hint_runs_where_the_package_was_installed(
     tools = tmp_path / "venv" / ("Scripts" if sys.platform == "win32" else "bin")
     monkeypatch.delenv("PYTHONPATH", raising=False)
     what = {"editable": ("-e", clone), "folder": (clone,), "wheel": (packages[0],)}[kind]
-    tools_here = {"PYTHONPATH": sysconfig.get_path("purelib")}
+    builders = os.pathsep.join(path for path in sys.path if "site-packages" in path)
     offline = ("--no-index", "--no-deps", "--no-build-isolation")
     with monkeypatch.context() as patch:
-        patch.setenv("PYTHONPATH", tools_here["PYTHONPATH"])
+        patch.setenv("PYTHONPATH", builders)
         run(tools / "python", "-m", "pip", "install", "-q", "--ignore-installed", *offline, *what, folder=tmp_path)
     hints = {hint for text in expected() for hint in re.findall(r"`pip install [^`]*kumihimo\[\w+\]'`", text)}
     assert {"`pip install 'kumihimo[ocr]'`", "`pip install 'kumihimo[server]'`"} <= hints
@@ -95,5 +97,5 @@ def test_each_hint_runs_where_the_package_was_installed(
         command = shlex.split(run(tools / "python", "-c", fit, hint, folder=tmp_path).strip("`\n"))
         assert str(packages[0] if kind == "wheel" else clone) in command[-1]
         with monkeypatch.context() as patch:
-            patch.setenv("PYTHONPATH", tools_here["PYTHONPATH"])
+            patch.setenv("PYTHONPATH", builders)
             run(*command, "--dry-run", *offline, folder=tmp_path)

@@ -42,7 +42,7 @@ def install_command(extras: str = "", options: str = "") -> str:
 
 
 def _requirement(extras: str) -> str:
-    """Return the package as a folder, a file, an address or a name."""
+    """Return the package as a path, an address or a name."""
     from urllib.request import url2pathname  # noqa: TID251 (it loads much, and few messages need it)
 
     try:
