@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from time import time
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 from starlette.concurrency import run_in_threadpool
@@ -22,62 +22,6 @@ log = logging.getLogger("kumihimo")
 _DONE = b"data: [DONE]\n\n"
 
 
-class ReplyFormat(Protocol):
-    """A form of OpenAI's API for an answer, whole and as events."""
-
-    def whole(self, answer: Answer) -> dict[str, Any]:
-        """Return a whole reply."""
-
-    def begin(self) -> bytes:
-        """Return the events before the text."""
-
-    def delta(self, text: str) -> bytes:
-        """Return the event of a piece of the text."""
-
-    def end(self, answer: Answer, text: str) -> bytes:
-        """Return the events after the text.
-
-        text: as it was streamed.
-        """
-
-    def failure(self, error: KumiError) -> bytes:
-        """Return the last event of a stream that fails."""
-
-
-async def stream_reply(
-    reply: ReplyFormat, received: list[QuestionEvent], events: AsyncIterator[QuestionEvent]
-) -> AsyncGenerator[bytes, None]:
-    """Yield the events of a reply.
-
-    The text of a model is passed on as it arrives; words of documents come with their numbers. An error that comes
-    later than the first text is the last event. received: the events so far.
-    """
-    yield reply.begin()
-    text, model = "", ""
-    try:
-        async for event in _chain(received, events):
-            if isinstance(event, ProgressEvent):
-                model = event.model
-            elif isinstance(event, str) and model:
-                text += event
-                yield reply.delta(event)
-            elif isinstance(event, Answer):
-                yield await run_in_threadpool(reply.end, event, text)
-    except KumiError as error:
-        yield reply.failure(error)
-    except Exception:
-        log.exception("a question has failed")
-        yield reply.failure(KumiError(INTERNAL))
-
-
-async def _chain(received: list[QuestionEvent], events: AsyncIterator[QuestionEvent]) -> AsyncIterator[QuestionEvent]:
-    """Yield the events that have been received, then the others."""
-    for event in received:
-        yield event
-    async for event in events:
-        yield event
-
-
 @dataclass(frozen=True, slots=True)
 class ChatFormat:
     """A chat completion. with_usage: whether a stream ends with the tokens."""
@@ -89,6 +33,7 @@ class ChatFormat:
     created: int = field(default_factory=lambda: int(time()))
 
     def whole(self, answer: Answer) -> dict[str, Any]:
+        """Return a whole reply."""
         content, annotations = replies.write_content(answer, self.link), replies.url_citations(answer, self.link)
         message = {"role": "assistant", "content": content, "refusal": None, "annotations": annotations}
         choice = {"index": 0, "message": message, "finish_reason": _finish_reason(answer), "logprobs": None}
@@ -96,12 +41,18 @@ class ChatFormat:
         return self._object("chat.completion", choices=[choice], usage=usage, kumihimo=extension)
 
     def begin(self) -> bytes:
+        """Return the events before the text."""
         return self._chunk({"role": "assistant", "content": ""})
 
     def delta(self, text: str) -> bytes:
+        """Return the event of a piece of the text."""
         return self._chunk({"content": text})
 
     def end(self, answer: Answer, text: str) -> bytes:
+        """Return the events after the text.
+
+        text: as it was streamed.
+        """
         content, annotations = (
             replies.write_content(answer, self.link).removeprefix(text),
             replies.url_citations(answer, self.link),
@@ -114,6 +65,7 @@ class ChatFormat:
         return b"".join(chunks) + _DONE
 
     def failure(self, error: KumiError) -> bytes:
+        """Return the last event of a stream that fails."""
         return _data(error_body(error, status_of(error))) + _DONE
 
     def _chunk(self, delta: dict[str, Any], finish_reason: str | None = None, **values: Any) -> bytes:
@@ -170,6 +122,7 @@ class ResponseFormat:
     _numbers: Iterator[int] = field(default_factory=count)
 
     def whole(self, answer: Answer) -> dict[str, Any]:
+        """Return a whole reply."""
         status, annotations = self._status(answer), self._annotations(answer)
         message = self._message(status, [_part(replies.write_content(answer, self.link), annotations)])
         reason = {"reason": "max_output_tokens"} if answer.truncated else None
@@ -185,6 +138,7 @@ class ResponseFormat:
         return self._response(status, [message], **more)
 
     def begin(self) -> bytes:
+        """Return the events before the text."""
         response, message = self._response("in_progress"), self._message("in_progress", [])
         return self._events(
             ("created", {"response": response}),
@@ -194,9 +148,14 @@ class ResponseFormat:
         )
 
     def delta(self, text: str) -> bytes:
+        """Return the event of a piece of the text."""
         return self._events(("output_text.delta", {**self._place, "delta": text, "logprobs": []}))
 
     def end(self, answer: Answer, text: str) -> bytes:
+        """Return the events after the text.
+
+        text: as it was streamed.
+        """
         response = self.whole(answer)
         (message,) = response["output"]
         (part,) = message["content"]
@@ -214,6 +173,7 @@ class ResponseFormat:
         )
 
     def failure(self, error: KumiError) -> bytes:
+        """Return the last event of a stream that fails."""
         known: Any = error_body(error, status_of(error))["error"]
         code = "rate_limit_exceeded" if known["type"] == "rate_limit_error" else "server_error"
         response = self._response("failed", error={"code": code, "message": known["message"]})
@@ -251,3 +211,40 @@ class ResponseFormat:
 def _part(text: str, annotations: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the text of a message."""
     return {"type": "output_text", "text": text, "annotations": annotations, "logprobs": []}
+
+
+ReplyFormat = ChatFormat | ResponseFormat
+
+
+async def stream_reply(
+    reply: ReplyFormat, received: list[QuestionEvent], events: AsyncIterator[QuestionEvent]
+) -> AsyncGenerator[bytes, None]:
+    """Yield the events of a reply.
+
+    The text of a model is passed on as it arrives; words of documents come with their numbers. An error that comes
+    later than the first text is the last event. received: the events so far.
+    """
+    yield reply.begin()
+    text, model = "", ""
+    try:
+        async for event in _chain(received, events):
+            if isinstance(event, ProgressEvent):
+                model = event.model
+            elif isinstance(event, str) and model:
+                text += event
+                yield reply.delta(event)
+            elif isinstance(event, Answer):
+                yield await run_in_threadpool(reply.end, event, text)
+    except KumiError as error:
+        yield reply.failure(error)
+    except Exception:
+        log.exception("a question has failed")
+        yield reply.failure(KumiError(INTERNAL))
+
+
+async def _chain(received: list[QuestionEvent], events: AsyncIterator[QuestionEvent]) -> AsyncIterator[QuestionEvent]:
+    """Yield the events that have been received, then the others."""
+    for event in received:
+        yield event
+    async for event in events:
+        yield event
