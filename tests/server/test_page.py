@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 from httpx2 import Response
+from markupsafe import escape
 
 from kumihimo.app.upkeep.keys import create_key
 from kumihimo.core.errors import SettingsError
+from kumihimo.core.installation import install_command
 from kumihimo.server.access import RIGHTS
 from kumihimo.server.app import create_app
 from kumihimo.server.pages.markdown import markdown_blocks
@@ -507,6 +509,18 @@ def test_an_editor_of_some_documents_sees_no_numbers_of_a_build(guarded: dict[st
     for page in (limited.get("/documents"), limited.get("/status")):
         assert "Done" in page.text
         assert "The index now holds" not in page.text
+
+
+def test_the_path_of_the_installation_is_for_this_machine_alone(
+    site: Site, guarded: dict[str, Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kumihimo.readers.ocr.SUFFIXES", {".exe"})  # as a picture without the extra `ocr`
+    seen = {}
+    for name, each in (("local", site), ("key", guarded["editor"])):
+        data = {"csrf": each.token()}
+        seen[name] = each.client.post("/documents", data=data, files={"file": ("run.exe", b"MZ")}).text
+    assert f"<code>{escape(install_command('[ocr]'))}</code>" in seen["local"]
+    assert "<code>pip install &#39;kumihimo[ocr]&#39;</code>" in seen["key"]
 
 
 def test_a_session_ends(guarded: dict[str, Site]) -> None:
