@@ -183,3 +183,18 @@ def test_one_after_another_is_all_at_once(complete_by_rule: Held, tmp_path: Path
                 shutil.copy2(EXAMPLES / name, home / name)
             kumi.index(home, methods=BUILT)
         check_restored(kumi, complete_by_rule)
+
+
+def test_texts_with_a_history_equal_those_of_a_fresh_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kumihimo.readers.documents.format_utc", lambda _: "")  # the time of a file differs
+    texts = {path.stem: path.read_text("utf-8") for path in sorted(EXAMPLES.glob("*.md"))}
+    names = [*texts]
+    with Kumihimo.open(tmp_path / "old.kumi") as old, Kumihimo.open(tmp_path / "new.kumi") as new:
+        old.index_texts([f"{texts[name]}\n\nJoss Kerrow sings." for name in names], ids=names, methods=BUILT)
+        old.index_texts([texts[name] for name in names[2:]], ids=names[2:])
+        old.remove(names[0])
+        old.index_texts([texts[names[0]]], ids=names[:1])
+        old.remove(names[1])
+        final = [name for name in reversed(names) if name != names[1]]
+        new.index_texts([texts[name] for name in final], ids=final, methods=BUILT)
+        assert apart(dump(old, FREE)) == apart(dump(new, FREE))

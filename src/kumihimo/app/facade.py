@@ -18,14 +18,8 @@ from kumihimo.app.build.batch import drop_batches
 from kumihimo.app.build.estimate_query_cost import estimate_query_cost
 from kumihimo.app.build.index_paths import index_paths, plan_paths
 from kumihimo.app.build.prepare_build import build_method
-from kumihimo.app.opened.open_index import (
-    DEFAULT_FOLDER,
-    IndexAddress,
-    IndexPlace,
-    OpenIndex,
-    connect_index,
-    open_index,
-)
+from kumihimo.app.build.texts import Fields, Strings, dump_texts
+from kumihimo.app.opened.open_index import DEFAULT_FOLDER, IndexPlace, OpenIndex, connect_index, open_index
 from kumihimo.app.opened.results import Built, Consent, Plan, Solutions, Status
 from kumihimo.app.upkeep.check import CheckResult, check_index
 from kumihimo.app.upkeep.erasure import prune_cache, remove_documents
@@ -162,6 +156,29 @@ class Kumihimo:
         flags |= {"crawl": crawl, "consent": consent}
         return index_paths(self.opened, paths, methods, budget, progress=progress, **flags)
 
+    def index_texts(
+        self,
+        texts: Strings,
+        *,
+        ids: Strings = None,
+        titles: Strings = None,
+        metadata: Fields | Sequence[Fields] | None = None,
+        caps: Caps | None = None,
+        paid_by: Budget | None = None,
+        cancel: CancelToken | None = None,
+        methods: Sequence[str] = (),
+        **options: Any,
+    ) -> Built:
+        """Add texts, or replace those with the same ids.
+
+        No other source is read. texts: one, or several. ids, titles, metadata: one for each text. Without an id, a
+        digest of the text is its id; without a title, its first heading or the id. `remove` takes an id, too. Other
+        parameters: as for `index`.
+        """
+        rows = dump_texts(texts, ids, titles, metadata)
+        budget = self.models.budget(caps, paid_by, cancel)
+        return index_paths(self.opened, (), methods, budget, texts=rows, **options)
+
     def plan(
         self,
         *paths: str | Path,
@@ -193,7 +210,7 @@ class Kumihimo:
         progress: Progress | None = None,
         cancel: CancelToken | None = None,
     ) -> Built:
-        """Remove a source (name or path) or documents (uri or path).
+        """Remove a source (name, path), documents (uri, path) or a text (id).
 
         They stay out until you index them by name again. forget: also erase what is left of them in the files of the
         index folder, and the cached replies that only they needed, except in a cache outside the folder; without a
@@ -363,14 +380,6 @@ class Kumihimo:
     def drop_batches(self) -> int:
         """Give up all batches; return how many requests waited."""
         return drop_batches(self.opened)
-
-
-def open_address(address: IndexAddress) -> Kumihimo:
-    """Open the index at an address.
-
-    kumi.toml and the environment are not read again.
-    """
-    return Kumihimo(address.place, *address.layers, cache=address.cache or None)
 
 
 def import_store(

@@ -13,9 +13,11 @@ from kumihimo.core.wiring import ROOT, FileType
 from kumihimo.readers.documents import has_reader, no_reader_error
 from kumihimo.readers.folder import walk
 from kumihimo.readers.remote.mirror import find_mirrored_uri
+from kumihimo.readers.remote.origins import text_file_name
 from kumihimo.storage.database import Database
 
 IMPORTS_FOLDER = "imports"  # in the index folder: a folder for each import
+TEXTS_FOLDER = "texts"  # in the index folder: a file for each text of a program
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,22 +155,24 @@ def remove_source(db: Database, sources: dict[str, IndexedSource], target: str, 
     """Remove a source, or exclude a part of one, from `sources`.
 
     Return the names of the sources to scan again. index: the index folder, whose imports have no parts: their rows rest
-    on several documents. Raise SourceError if nothing matches `target`: a source's name or path, a document's uri, or a
-    path within a source.
+    on several documents. The file of a text in it is deleted. Raise SourceError if nothing matches `target`: a source's
+    name or path, a document's uri, the id of a text, or a path within a source.
     """
     if not target:
         raise SourceError("nothing to remove: name a source or a document")
-    try:
-        path = Path(target).resolve()
-    except (OSError, RuntimeError):  # too long, or a link loop: not the path of a source
-        path = Path("/")
+    path = _resolve_target(target)
     matches = {source.name: source.path for source in sources.values() if target == source.name or path == source.path}
-    if len(matches) > 1:
-        paths = ", ".join(map(str, matches.values()))
+    text = _find_text(sources.values(), target, path, index)
+    places = [*matches.values(), *([text] if text else [])]
+    if len(places) > 1:
+        paths = ", ".join(map(str, places))
         raise SourceError(f"{target!r} matches several sources: name one by its full path, {paths}")
     if matches:
         del sources[next(iter(matches))]
         return set()
+    if text:
+        text.unlink()
+        return {source.name for source in sources.values() if source.path == text.parent}
     target = find_mirrored_uri({source.name: source.path for source in sources.values()}, target)
     nested_uris = [source.uri(path) for source in sources.values() if source.path in path.parents]
     uris = sorted(uri for page in db.rows(ROOT).pages("uri") for (uri,) in page) if db.has(ROOT) else []
@@ -188,6 +192,27 @@ def remove_source(db: Database, sources: dict[str, IndexedSource], target: str, 
     raise SourceError(
         f"the index holds {describe_unknown('source or document', target[:200], candidates)}; see `kumi status`"
     )
+
+
+def _resolve_target(target: str) -> Path:
+    try:
+        return Path(target).resolve()
+    except (OSError, RuntimeError, ValueError):  # too long, a link loop, or an id with a zero byte: no path of a source
+        return Path("/")
+
+
+def _find_text(sources: Iterable[IndexedSource], target: str, path: Path, index: Path | None) -> Path | None:
+    """Return the file of a text by its id, uri or path.
+
+    A part of a long text stands for the whole.
+    """
+    folder = index / TEXTS_FOLDER if index else None
+    name = next((source.name for source in sources if source.path == folder), None)
+    if folder is None or name is None:
+        return None
+    of_uri = folder / target.removeprefix(f"{name}/").partition("#")[0] if target.startswith(f"{name}/") else path
+    files = {*folder.glob("*.json")}
+    return next((each for each in (folder / text_file_name(target), of_uri, path) if each in files), None)
 
 
 def encode_uri_part(name: str) -> str:

@@ -45,7 +45,7 @@ def parse_front_matter(text: str) -> tuple[dict[str, object], int]:
             with suppress(ValueError, RecursionError):
                 values = parse(match[1])
                 if isinstance(values, dict):
-                    return json.loads(json.dumps(values, default=_to_json_value), parse_constant=str), match.end()
+                    return json.loads(json.dumps(values, default=to_json_value), parse_constant=str), match.end()
         if match and FIELD.match(match[1]):
             return {NOT_READ: ["its front matter, which is neither YAML nor TOML"]}, 0
     return {}, 0
@@ -88,7 +88,7 @@ def _parse_yaml(text: str) -> object:
     return add_unread(values, odd_values) if isinstance(values, dict) else values
 
 
-def _to_json_value(value: object) -> object:
+def to_json_value(value: object) -> object:
     """Convert a value to a form that JSON can hold."""
     if isinstance(value, set):
         return list(value)

@@ -12,8 +12,9 @@ from kumihimo.app.build.index_paths import index_paths
 from kumihimo.app.opened.open_index import OpenIndex
 from kumihimo.app.opened.results import Built
 from kumihimo.core.errors import SourceError, describe_unknown
-from kumihimo.index.sources import IMPORTS_FOLDER
+from kumihimo.index.sources import IMPORTS_FOLDER, TEXTS_FOLDER
 from kumihimo.llm.budget import Caps
+from kumihimo.readers.remote.mirror import replace_file
 from kumihimo.text.file_names import file_name, is_reserved
 
 _NAME = re.compile(r"[^\W_][\w. -]{0,99}")
@@ -72,10 +73,10 @@ def import_store(
     return Imported(source, converted.counts, converted.notes, built)
 
 
-def remove_unused_imports(index: Path, sources: Collection[Path]) -> None:
-    """Delete the files of imports that are no sources any more."""
-    folder = index.resolve() / IMPORTS_FOLDER
-    for child in folder.iterdir() if folder.is_dir() else ():
+def remove_unused_folders(index: Path, sources: Collection[Path]) -> None:
+    """Delete imports and texts that are no sources any more."""
+    index = index.resolve()
+    for child in [*index.glob(f"{IMPORTS_FOLDER}/*"), *index.glob(TEXTS_FOLDER)]:
         if child not in sources:
             rmtree(child)
 
@@ -109,6 +110,4 @@ def _write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     for name, data in files.items():
         path = folder / name
         if not path.is_file() or path.read_bytes() != data:
-            temporary = folder / ".next"
-            temporary.write_bytes(data)
-            temporary.replace(path)
+            replace_file(path, data)

@@ -1,6 +1,6 @@
 """paths -> Built, or the Plan of it: one write transaction, which a plan rolls back."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +9,7 @@ from kumihimo.app.build import build_cost, remote_sources
 from kumihimo.app.build.batch import build_or_wait, count_waiting
 from kumihimo.app.build.build import skipped_methods
 from kumihimo.app.build.prepare_build import RollBack, absolute_paths, prepare_build, run_and_save
+from kumihimo.app.build.texts import store_texts
 from kumihimo.app.opened.open_index import OpenIndex
 from kumihimo.app.opened.results import Built, Consent, Plan
 from kumihimo.core.cancel import CancelToken
@@ -32,15 +33,20 @@ def index_paths(
     progress: Progress | None = None,
     crawl: int = 0,
     fetch: bool = True,
+    texts: Mapping[str, bytes] | None = None,
 ) -> Built:
     """Build the index of these paths and its other sources.
 
-    fetch: also ask for what is not on this machine. Other parameters: as for `Kumihimo.index`.
+    fetch: also ask for what is not on this machine. texts: by id, as `dump_texts` returns them; then nothing else is
+    read. Other parameters: as for `Kumihimo.index`.
     """
-    absolute = absolute_paths(index, paths, methods)
+    absolute = absolute_paths(index, paths, methods, has_texts=texts is not None)
     with index.store.write_transaction(wait=wait, rebuild=rebuild, cancel=budget.cancel) as db:
-        fetched = remote_sources.fetch_sources(index, db, paths, crawl, progress, budget.cancel) if fetch else []
-        build = prepare_build(index, db, [*absolute, *fetched], methods, budget, progress, reread=reread, batch=batch)
+        if texts is not None:
+            absolute = [store_texts(index.folder, texts)]
+        elif fetch:
+            absolute += remote_sources.fetch_sources(index, db, paths, crawl, progress, budget.cancel)
+        build = prepare_build(index, db, absolute, methods, budget, progress, reread=reread, batch=batch)
         from_scratch = frozenset(["communities"] * recluster + ["reports"] * refresh)
         build = replace(build, from_scratch=from_scratch, rebuild=rebuild)
         for source in build.sources.values() if rebuild else ():

@@ -33,15 +33,17 @@ class RollBack(Exception):
     """A signal to leave a build and roll it back."""
 
 
-def absolute_paths(index: OpenIndex, paths: Sequence[str | Path], methods: Sequence[str]) -> list[Path]:
+def absolute_paths(
+    index: OpenIndex, paths: Sequence[str | Path], methods: Sequence[str], *, has_texts: bool = False
+) -> list[Path]:
     """Return the absolute paths of files and folders.
 
-    Addresses are left out. Raise SourceError or SettingsError first.
+    Addresses are left out. has_texts: there is something else to index. Raise SourceError or SettingsError first.
     """
 
     for name in methods:
         index.catalogue.method(name)
-    if not paths and not index.store.exists():
+    if not paths and not has_texts and not index.store.exists():
         raise SourceError(_NO_SOURCES)
     return [resolve_source_path(path, index.catalogue.readers) for path in split_addresses(paths)[1]]
 

@@ -32,6 +32,13 @@ class IndexAddress:
     cache: str  # a file; empty: the cache is in the index
     layers: Sequence[SettingValues]
 
+    def open(self) -> "OpenIndex":
+        """Open the index.
+
+        kumi.toml and the environment are not read again.
+        """
+        return connect_index(self.place, self.layers, cache=self.cache or None)
+
 
 @dataclass(frozen=True, slots=True)
 class OpenIndex:

@@ -9,6 +9,7 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from contextvars import copy_context
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, Self, TypeVar
@@ -17,6 +18,7 @@ from kumihimo.app.ask.query import Query
 from kumihimo.app.ask.questions import embed_texts, lacking_method
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.build.prepare_build import build_method
+from kumihimo.app.build.texts import Strings
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.results import Built
 from kumihimo.app.processes.fair_places import FairPlaces
@@ -234,8 +236,18 @@ class AsyncKumihimo:
         progress: is called in the event loop; a function as `consent`, in a thread. Builds run one after the other.
         """
 
+        return await self._build(partial(self.kumi.index, *paths, **options), progress)
+
+    async def index_texts(self, texts: Strings, *, progress: Progress | None = None, **options: Any) -> Built:
+        """Add or replace texts, as `Kumihimo.index_texts` does.
+
+        progress: as for `index`.
+        """
+        return await self._build(partial(self.kumi.index_texts, texts, **options), progress)
+
+    async def _build(self, call: Callable[..., Built], progress: Progress | None) -> Built:
         def build(cancel: CancelToken, emit: Emit) -> Built:
-            return self.kumi.index(*paths, progress=emit if progress else None, cancel=cancel, **options)
+            return call(progress=emit if progress else None, cancel=cancel)
 
         async with aclosing(self._run(self._builds, build)) as events:
             async for event in events:

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
-from kumihimo.app.facade import open_address
+from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.open_index import IndexAddress
 from kumihimo.app.opened.results import Built
 from kumihimo.app.upkeep.keys import IndexKeys
@@ -27,7 +27,7 @@ def answer_build(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     request: the `index` as IndexAddress, the `kind`, `index` or `remove`, the `options`, and the `key` that pays.
     """
     try:
-        with open_address(IndexAddress(**request["index"])) as kumi, closing(IndexKeys.of(kumi.opened)) as keys:
+        with Kumihimo(IndexAddress(**request["index"]).open()) as kumi, closing(IndexKeys.of(kumi.opened)) as keys:
             paid_by = keys.budget_of(request["key"]) if request["key"] else None
             options: dict[str, Any] = {**request["options"], "paid_by": paid_by, "wait": True}
             if request["kind"] == "index":

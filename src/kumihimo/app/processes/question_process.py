@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, Literal
 
 from kumihimo.app.ask.query import Query
-from kumihimo.app.facade import Kumihimo, open_address
+from kumihimo.app.facade import Kumihimo
 from kumihimo.core.errors import KumiError
 from kumihimo.text.translation import choose_language
 
@@ -50,4 +50,4 @@ def _answer(kumi: Kumihimo, request: Request) -> Any:
 @cache
 def _open(address: str) -> Kumihimo:
     """Return the index, which stays open as long as the process."""
-    return open_address(unpack(address))
+    return Kumihimo(unpack(address).open())

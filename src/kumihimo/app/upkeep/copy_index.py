@@ -13,7 +13,7 @@ from kumihimo.core.errors import IndexDamaged, IndexUnavailable
 from kumihimo.core.records import Record
 from kumihimo.core.table import Codec, Table, codec
 from kumihimo.core.task import Progress, ProgressEvent, ignore_progress
-from kumihimo.index.sources import IMPORTS_FOLDER, load_sources, save_sources
+from kumihimo.index.sources import IMPORTS_FOLDER, TEXTS_FOLDER, load_sources, save_sources
 from kumihimo.readers.remote.mirror import MIRRORS_FOLDER
 from kumihimo.search import fulltext
 from kumihimo.search.vectors import load_matrices, vector_reader, vector_store
@@ -46,8 +46,8 @@ def copy_index(
 ) -> CopiedIndex:
     """Copy an index with its cache to another place, and check it.
 
-    The documents stay where they are; imports and mirrors in the index folder are copied. Raises IndexUnavailable where
-    the target has an index already, or the source is of another version.
+    The documents stay where they are; imports, mirrors and texts in the index folder are copied. Raises
+    IndexUnavailable where the target has an index already, or the source is of another version.
     """
     old_place, new_place = IndexPlace.at(source), IndexPlace.at(target)
     with (
@@ -163,7 +163,7 @@ def _pages(db: Database, table: str, columns: tuple[str, ...]) -> Iterator[list[
 
 
 def _copy_folders(old: Path, new: Path) -> None:
-    for name in (IMPORTS_FOLDER, MIRRORS_FOLDER):
+    for name in (IMPORTS_FOLDER, MIRRORS_FOLDER, TEXTS_FOLDER):
         if (old / name).is_dir():
             shutil.copytree(old / name, new / name, dirs_exist_ok=True)
 

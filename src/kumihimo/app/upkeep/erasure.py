@@ -78,7 +78,7 @@ def remove_documents(
             for vectors in build.vector_indexes():  # removed words are in no block
                 vectors.vectors.finish(erase=True)
     remote_sources.prune_mirrors(index, build.sources.values())
-    import_store.remove_unused_imports(index.folder, {source.path for source in build.sources.values()})
+    import_store.remove_unused_folders(index.folder, {source.path for source in build.sources.values()})
     if forget:
         index.files.clear()  # a mapped file stays on the disk
         erase_files(index, wait=wait)

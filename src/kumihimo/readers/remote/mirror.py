@@ -91,7 +91,7 @@ class Mirror:
         """Write the list of files."""
         self.folder.mkdir(parents=True, exist_ok=True)
         state = _State(self.origins, dict(sorted(self.files.items())), self.failed, sorted(self.skipped))
-        _write(self.folder / STATE_FILE, json.dumps(asdict(state), ensure_ascii=False, indent=1).encode("utf-8"))
+        replace_file(self.folder / STATE_FILE, json.dumps(asdict(state), ensure_ascii=False, indent=1).encode("utf-8"))
 
     def name_of(self, asked: str) -> str:
         """Return the path of the file of an address; empty without one."""
@@ -165,13 +165,14 @@ def _replace(path: Path, data: bytes, modified: float | None) -> None:
     """Write a file with its time, but never with the earlier one."""
     previous = path.stat() if path.is_file() else None
     path.parent.mkdir(parents=True, exist_ok=True)
-    _write(path, data)
+    replace_file(path, data)
     if modified is not None and (previous is None or (previous.st_mtime, previous.st_size) != (modified, len(data))):
         with suppress(OSError, OverflowError):
             os.utime(path, (modified, modified))
 
 
-def _write(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file, whole or not at all."""
     temporary = path.with_name(".next")
     temporary.unlink(missing_ok=True)  # it may be a link
     temporary.write_bytes(data)

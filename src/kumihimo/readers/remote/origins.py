@@ -156,6 +156,20 @@ def safe_part(name: str) -> str:
     return f"{cleaned[: _MAX_NAME_CHARS // 2]}-{digest}{suffix}"
 
 
+def text_file_name(id: str) -> str:
+    """Return the name of the file of a text with this id.
+
+    No two ids have one name, also where names that differ in case are one file.
+
+    >>> [text_file_name(id) for id in ("harbour-note", "notes/Harbour")]
+    ['harbour-note.json', 'notes_Harbour~7d1ac3ba80f6.json']
+    """
+    name = safe_part(id)
+    if name != id or name != name.casefold() or "~" in name:
+        name = f"{name[: _MAX_NAME_CHARS // 2]}~{blake2b(id.encode(), digest_size=6).hexdigest()}"
+    return f"{name}.json"
+
+
 def is_file_name(path: str) -> bool:
     """Return whether a path may be one of `mirror_name`, numbered or not.
 

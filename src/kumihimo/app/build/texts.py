@@ -1,0 +1,78 @@
+"""texts of a program -> files in the index folder, which a build reads like those of any folder."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, cast
+
+from kumihimo.core.digests import hash_parts, replace_surrogates
+from kumihimo.core.errors import SettingsError, SourceError
+from kumihimo.index.sources import TEXTS_FOLDER
+from kumihimo.readers.front_matter import to_json_value
+from kumihimo.readers.markdown import first_title
+from kumihimo.readers.remote.mirror import replace_file
+from kumihimo.readers.remote.origins import text_file_name
+from kumihimo.text.safe_write import is_link
+from kumihimo.text.sentences import shorten_title
+
+Strings = str | Sequence[str] | None  # of one text, or of each
+Fields = Mapping[str, object]
+_TITLE_CHARS = 80  # of the first line, for a text that has neither a title nor an id
+
+
+def dump_texts(
+    texts: Strings, ids: Strings = None, titles: Strings = None, metadata: Fields | Sequence[Fields] | None = None
+) -> dict[str, bytes]:
+    """Return texts by their ids, each as a row of JSON.
+
+    Parameters: as for `Kumihimo.index_texts`. Raise SettingsError for what cannot be stored.
+    """
+    listed, rows = _list_values(texts), dict[str, bytes]()
+    columns = {"ids": _list_values(ids), "titles": _list_values(titles), "metadata": _list_values(metadata)}
+    for name, values in columns.items():
+        if values and len(values) != len(listed):
+            raise SettingsError(f"there are {len(listed):,} texts, and {len(values):,} {name}: give one for each text")
+    for text, id, title, fields in zip_longest(listed, *columns.values()):
+        if not isinstance(text, str):
+            raise SettingsError(f"a text is a string, not {type(text).__name__}: index a file by its path")
+        key = replace_surrogates(id or "") or hash_parts(text)
+        if id and key in rows:
+            raise SettingsError(f"two texts have the id {key[:100]!r}: give each text one of its own")
+        named = {**(fields or {}), **({"title": title} if title else {})}
+        rows[key] = _dump_row(key, text, named, default_title=id or "")
+    return rows
+
+
+def store_texts(index: Path, rows: Mapping[str, bytes]) -> Path:
+    """Write texts into the index folder, and return their folder.
+
+    They replace those with the same ids.
+    """
+    folder = index.resolve() / TEXTS_FOLDER
+    if is_link(folder):
+        raise SourceError(f"{folder} is a link: remove it, or choose another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    for id, data in rows.items():
+        path = folder / text_file_name(id)
+        if not path.is_file() or path.read_bytes() != data:
+            replace_file(path, data)
+    return folder
+
+
+def _list_values(values: object) -> list[Any]:
+    return [values] if isinstance(values, str | Mapping) else [*cast(Iterable[Any], values or [])]
+
+
+def _dump_row(id: str, text: str, fields: Fields, default_title: str) -> bytes:
+    """Return a row with the fields of a document.
+
+    Its id and text replace fields of these names.
+    """
+    first_line = shorten_title(text.strip().partition("\n")[0], _TITLE_CHARS)
+    title = fields.get("title") or first_title(text) or default_title or first_line
+    row = {"kind": "text", **fields, "id": id, "title": title, "text": text}
+    try:
+        return replace_surrogates(json.dumps(row, ensure_ascii=False, default=to_json_value)).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SettingsError(f"the metadata of {id[:100]!r} is no JSON ({error}): give plain values") from error
