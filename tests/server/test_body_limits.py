@@ -181,7 +181,9 @@ def expected(method: str, path: str, kind: str) -> Sent:
     if is_program and kind in ("form", "text", "none"):
         return Sent(415)
     if limit == LIMITS.max_upload and kind != "multipart":
-        return Sent(400)
+        if not is_program or kind == "bytes":
+            return Sent(400)
+        limit = LIMITS.max_text  # of texts in JSON
     if is_program and path.endswith("/cancel"):
         return Sent(404)
     return Sent(413, limit // CHUNK + 1)

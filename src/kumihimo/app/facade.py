@@ -175,9 +175,9 @@ class Kumihimo:
         digest of the text is its id; without a title, its first heading or the id. `remove` takes an id, too. Other
         parameters: as for `index`.
         """
-        rows = dump_texts(texts, ids, titles, metadata)
+        files = dump_texts(texts, ids, titles, metadata)
         budget = self.models.budget(caps, paid_by, cancel)
-        return index_paths(self.opened, (), methods, budget, texts=rows, **options)
+        return index_paths(self.opened, (), methods, budget, texts=files, **options)
 
     def plan(
         self,

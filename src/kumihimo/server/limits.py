@@ -205,7 +205,7 @@ def sender_of(address: str) -> str:
 
 LEFT = "left"  # of the state of a request: the event `left` of its Visit
 _MIN_BYTES_A_SECOND = 1_000  # of a body, beside `body_seconds`
-_LARGER_BODIES = {  # the limits of routes, as ServerSettings names them; all others have `max_body`
+_LARGER_BODIES = {  # the limits of routes, as ServerSettings names them; others have `max_body`; JSON up to `max_text`
     "POST /api/v1/ask": "max_text",
     "POST /v1/chat/completions": "max_text",
     "POST /v1/responses": "max_text",
@@ -234,6 +234,7 @@ class Visit:
         self._scope, self._receive, self._send, self._settings = scope, receive, send, settings
         headers = Headers(scope=scope)
         self._announced = headers.get("content-length", "0")
+        self._is_form = headers.get("content-type", "").lower().startswith("multipart/")
         self._body_is_read, self._empty_body = asyncio.Event(), list[Message]()
         if self._announced == "0" and "transfer-encoding" not in headers:
             self._empty_body.append({"type": "http.request", "body": b"", "more_body": False})
@@ -313,7 +314,8 @@ class Visit:
 
         Raises TooLarge, before the first part if Content-Length says so, and TooSlow.
         """
-        limit: int = getattr(self._settings, _LARGER_BODIES.get(access.name_of(self._scope), "max_body"))
+        name = _LARGER_BODIES.get(access.name_of(self._scope), "max_body")
+        limit: int = getattr(self._settings, "max_text" if name == "max_upload" and not self._is_form else name)
         too_large = problems.TooLarge(f"the body has more than {limit:,} bytes")
         if not self._announced.isdecimal() or int(self._announced) > limit:
             raise too_large

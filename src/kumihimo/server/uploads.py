@@ -3,7 +3,7 @@
 import os
 import re
 import shutil
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -58,19 +58,37 @@ class Form:
         return [file.name for file in self.files]
 
 
+ReadJson = Callable[[bytes], Mapping[str, bytes]]
+
+
+def _write_files(incoming: Path, files: Mapping[str, bytes]) -> Form:
+    incoming.mkdir(parents=True)
+    for name, data in files.items():
+        (incoming / name).write_bytes(data)
+    return Form([IncomingFile(name, incoming / name, len(data)) for name, data in files.items()])
+
+
 @asynccontextmanager
-async def receive_form(request: Request, folder: Path, readers: Mapping[str, FileType]) -> AsyncIterator[Form]:
+async def receive_form(
+    request: Request, folder: Path, readers: Mapping[str, FileType], read_json: ReadJson | None = None
+) -> AsyncIterator[Form]:
     """Stream the files of a form to the disk, below a folder.
 
-    What is not stored in the end is deleted. readers: by suffix. Raises LimitExceeded, SettingsError and
+    What is not stored in the end is deleted. readers: by suffix. read_json: returns the files in a body of JSON, by name;
+    without it, such a body is refused. Raises LimitExceeded, SourceError, SettingsError and
     NotStored.
     """
     kind, options = parse_options_header(request.headers.get("content-type"))
-    if kind != b"multipart/form-data" or b"boundary" not in options:
+    is_json = read_json is not None and kind == b"application/json"
+    if not is_json and (kind != b"multipart/form-data" or b"boundary" not in options):
         raise SettingsError("files come as multipart/form-data: `curl -F file=@notes.md` sends them so")
     incoming = folder / f"{INCOMING}-{token_hex(8)}"
     reader = _FormReader(incoming, readers)
     try:
+        if read_json and is_json:
+            body = await request.body()
+            yield await run_in_threadpool(lambda: _write_files(incoming, read_json(body)))
+            return
         parser = reader.parser(options[b"boundary"])
         incoming.mkdir(parents=True)
         try:

@@ -14,6 +14,7 @@ import pytest
 from kumihimo import Kumihimo
 from kumihimo.app.upkeep.keys import create_key
 from kumihimo.core.digests import hash_parts
+from kumihimo.readers.remote.origins import text_file_name
 from kumihimo.server.settings import MEGABYTE
 from kumihimo.server.uploads import remove_incoming
 from tests.fixtures_index import fill
@@ -207,8 +208,52 @@ def test_what_a_killed_server_has_left_of_uploads_is_removed(tmp_path: Path) -> 
     assert sorted(path.name for path in kept.glob("**/*")) == ["a.md", "b.md", "k1"]
 
 
+def test_texts_are_stored_read_replaced_and_deleted_by_id(api: Api) -> None:
+    name, skiff = text_file_name("Notes/1"), "# Skiff\n\nThe skiff rests."
+    note = {
+        "id": "Notes/1",
+        "title": "Of sails",
+        "text": "The Petrel sails.",
+        "metadata": {"author": "Bo Lind", "year": 2024},
+    }
+    reply = api.post("/documents", {"documents": [note, {"text": skiff}]}, 202)
+    assert reply.keys() == {"files", "build"}
+    assert [file["name"] for file in reply["files"]] == [name, f"{hash_parts(skiff)}.json"]
+    assert api.built(reply)["result"]["new"] == 2
+    (listed,) = api.get("/documents", filter='id = "Notes/1" and author = "Bo Lind" and year = 2024')["documents"]
+    assert (listed["uri"], listed["title"]) == (f"uploads/{name}", "Of sails")
+    assert api.get(f"/documents/{listed['id']}/text")["text"] == note["text"]
+    reply = api.post("/documents", {"documents": [{"id": "petrel", "text": "The Petrel rests."}]}, 202)
+    assert api.built(reply)["result"]["new"] == 1
+    reply = api.post("/documents", {"documents": [{"id": "petrel", "text": "The Petrel is sold."}]}, 202)
+    assert api.built(reply)["result"]["changed"] == 1
+    reply = api.delete("/documents/petrel")
+    assert (reply["document"]["uri"], "petrel.json" in stored(api)) == ("uploads/petrel.json", False)
+    assert api.built(reply)["result"]["removed"] == 1
+    assert api.client.delete("/api/v1/documents/petrel").status_code == 404
+    api.built(api.delete(f"/documents/{listed['id']}"))
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({}, "documents: Field required"),
+        ({"documents": []}, "documents: List should have at least 1 item"),
+        ({"documents": [{"text": "x"}] * 101}, "documents: List should have at most 100 items"),
+        ({"documents": [{"id": "a"}]}, "documents.0.text: Field required"),
+        ({"documents": [{"text": "a", "file": "b"}]}, "documents.0.file: Unexpected keyword argument"),
+        ({"documents": [{"text": "a", "metadata": [1]}]}, "documents.0.metadata: Input should be an object"),
+        ({"documents": [{"id": "x", "text": "a"}, {"id": "x", "text": "b"}]}, "two texts have the id 'x'"),
+    ],
+)
+def test_wrong_texts_leave_nothing(api: Api, body: dict[str, Any], message: str) -> None:
+    before = stored(api)
+    assert message in api.problem("/documents", 400, body)
+    assert (stored(api), [*api.served.uploads.glob(".incoming-*")]) == (before, [])
+
+
 def test_another_kind_of_body_is_no_form(api: Api) -> None:
-    for kind in ("application/json", "multipart/form-data", "text/plain"):
+    for kind in ("application/octet-stream", "multipart/form-data", "text/plain"):
         assert "multipart/form-data" in send(api, b"{}", 400, kind)["detail"]
     assert "cannot be read" in send(api, b"x", 400, f"multipart/form-data; boundary={'b' * 300}")["detail"]
 
@@ -242,8 +287,13 @@ def test_only_editors_change_anything(api: Api) -> None:
 def test_uploads_of_one_who_sees_only_some_documents_are_apart(api: Api) -> None:
     """So that no name of a hidden file is taken, and none is replaced."""
     api.built(api.upload("plan.md", b"The secret plan."))
+    api.built(api.post("/documents", {"documents": [{"id": "plan", "text": "A secret text."}]}, 202))
     id, _ = create_key([api.served.kumi.folder], "editor")
     with api.acting("editor", rights='access = "open"', key=id):
+        assert api.client.delete("/api/v1/documents/plan").status_code == 404
+        plan = {"id": "plan", "text": "A plan of one's own.", "metadata": {"access": "open"}}
+        api.built(api.post("/documents", {"documents": [plan]}, 202))
+        api.built(api.delete("/documents/plan"))
         reply = api.upload("plan.md", b"---\naccess: open\n---\nAn open plan.")
         assert reply["build"].keys() == {"id", "kind", "state", "created", "started", "ended", "progress", "error"}
         assert api.built(reply)["state"] == "done"
@@ -251,6 +301,7 @@ def test_uploads_of_one_who_sees_only_some_documents_are_apart(api: Api) -> None
         (own,) = api.get("/documents")["documents"]
         api.built(api.delete(f"/documents/{own['id']}"))
     assert (api.served.uploads / "plan.md").read_text() == "The secret plan."
+    assert "A secret text." in (api.served.uploads / "plan.json").read_text()
 
 
 def test_a_file_with_hidden_parts_is_not_removed_whole(api: Api) -> None:

@@ -37,7 +37,7 @@ def index_paths(
 ) -> Built:
     """Build the index of these paths and its other sources.
 
-    fetch: also ask for what is not on this machine. texts: by id, as `dump_texts` returns them; then nothing else is
+    fetch: also ask for what is not on this machine. texts: files, as `dump_texts` returns them; then nothing else is
     read. Other parameters: as for `Kumihimo.index`.
     """
     absolute = absolute_paths(index, paths, methods, has_texts=texts is not None)

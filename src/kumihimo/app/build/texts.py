@@ -12,7 +12,7 @@ from kumihimo.index.sources import TEXTS_FOLDER
 from kumihimo.readers.front_matter import to_json_value
 from kumihimo.readers.markdown import first_title
 from kumihimo.readers.remote.mirror import replace_file
-from kumihimo.readers.remote.origins import text_file_name
+from kumihimo.readers.remote.origins import text_file_name as text_file_name
 from kumihimo.text.safe_write import is_link
 from kumihimo.text.sentences import shorten_title
 
@@ -24,11 +24,11 @@ _TITLE_CHARS = 80  # of the first line, for a text that has neither a title nor 
 def dump_texts(
     texts: Strings, ids: Strings = None, titles: Strings = None, metadata: Fields | Sequence[Fields] | None = None
 ) -> dict[str, bytes]:
-    """Return texts by their ids, each as a row of JSON.
+    """Return the files of texts by name, each a row of JSON.
 
     Parameters: as for `Kumihimo.index_texts`. Raise SettingsError for what cannot be stored.
     """
-    listed, rows = _list_values(texts), dict[str, bytes]()
+    listed, files = _list_values(texts), dict[str, bytes]()
     columns = {"ids": _list_values(ids), "titles": _list_values(titles), "metadata": _list_values(metadata)}
     for name, values in columns.items():
         if values and len(values) != len(listed):
@@ -37,24 +37,22 @@ def dump_texts(
         if not isinstance(text, str):
             raise SettingsError(f"a text is a string, not {type(text).__name__}: index a file by its path")
         key = replace_surrogates(id or "") or hash_parts(text)
-        if id and key in rows:
+        file = text_file_name(key)
+        if id and file in files:
             raise SettingsError(f"two texts have the id {key[:100]!r}: give each text one of its own")
         named = {**(fields or {}), **({"title": title} if title else {})}
-        rows[key] = _dump_row(key, text, named, default_title=id or "")
-    return rows
+        files[file] = _dump_row(key, text, named, default_title=id or "")
+    return files
 
 
-def store_texts(index: Path, rows: Mapping[str, bytes]) -> Path:
-    """Write texts into the index folder, and return their folder.
-
-    They replace those with the same ids.
-    """
+def store_texts(index: Path, files: Mapping[str, bytes]) -> Path:
+    """Write the files of texts into the index folder; return theirs."""
     folder = index.resolve() / TEXTS_FOLDER
     if is_link(folder):
         raise SourceError(f"{folder} is a link: remove it, or choose another folder")
     folder.mkdir(parents=True, exist_ok=True)
-    for id, data in rows.items():
-        path = folder / text_file_name(id)
+    for name, data in files.items():
+        path = folder / name
         if not path.is_file() or path.read_bytes() != data:
             replace_file(path, data)
     return folder

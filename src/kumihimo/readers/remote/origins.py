@@ -166,7 +166,7 @@ def text_file_name(id: str) -> str:
     """
     name = safe_part(id)
     if name != id or name != name.casefold() or "~" in name:
-        name = f"{name[: _MAX_NAME_CHARS // 2]}~{blake2b(id.encode(), digest_size=6).hexdigest()}"
+        name = f"{name[: _MAX_NAME_CHARS // 2]}~{blake2b(id.encode('utf-8', 'replace'), digest_size=6).hexdigest()}"
     return f"{name}.json"
 
 

@@ -1,29 +1,46 @@
 """documents of an index -> HTTP: list, upload, add, delete, the text of one, the passages of a row."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, ClassVar
 
 from fastapi import APIRouter, Query, Request, Response
+from pydantic import Field, TypeAdapter
 from starlette.concurrency import run_in_threadpool
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.document_list import DocumentList, FailedFile, ListedDocument
 from kumihimo.app.browse.json_values import Json, plain
 from kumihimo.app.browse.source_files import file_uri, find_file, is_excluded, surround
+from kumihimo.app.build.texts import dump_texts, text_file_name
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError, SourceError
 from kumihimo.core.wiring import ROOT
 from kumihimo.server.access import WHOLE_FILE, Access, Allowed, read_route
 from kumihimo.server.api.builds import build_json, visible_jobs
-from kumihimo.server.api.parameters import STRICT, Body, Cursor, FilterQuery, Limit, PathText, RowId, SearchText, Table
+from kumihimo.server.api.parameters import (
+    MAX_ID,
+    STRICT,
+    Body,
+    Cursor,
+    FilterQuery,
+    Limit,
+    Mended,
+    Name,
+    PathText,
+    RowId,
+    SearchText,
+    Table,
+    body_schema,
+    parse_body,
+)
 from kumihimo.server.builds import BuildJob
 from kumihimo.server.problems import NotFound, accepted_language, require_row
 from kumihimo.server.responses import json_response
-from kumihimo.server.uploads import INCOMING, Form, allowed_path, receive_form, require_space
+from kumihimo.server.uploads import INCOMING, MAX_FILES, Form, ReadJson, allowed_path, receive_form, require_space
 from kumihimo.text.translation import translate
 
 router = APIRouter(tags=["documents"])
@@ -39,6 +56,38 @@ class AddedPath:
 
     __pydantic_config__: ClassVar[Any] = STRICT
     path: PathText
+
+
+@dataclass(frozen=True)
+class PostedText:
+    """A text, with the fields of its document. id: empty for a digest of the text."""
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+    text: Annotated[str, Mended]
+    id: Annotated[str, Field(max_length=MAX_ID), Mended] = ""
+    title: Annotated[str, Field(max_length=MAX_ID), Mended] = ""
+    metadata: Annotated[dict[Name, Any], Field(max_length=MAX_FILES)] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PostedTexts:
+    """Texts to be indexed."""
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+    documents: Annotated[list[PostedText], Field(min_length=1, max_length=MAX_FILES)]
+
+
+_POSTED = TypeAdapter(PostedTexts)
+_FORM = {"type": "object", "properties": {"file": {"type": "array", "items": {"type": "string", "format": "binary"}}}}
+_UPLOAD_BODY = body_schema(_POSTED)
+_UPLOAD_BODY["requestBody"]["content"]["multipart/form-data"] = {"schema": _FORM}
+
+
+def _read_texts(body: bytes) -> dict[str, bytes]:
+    """Return the file of each text in a body of JSON."""
+    texts = parse_body(_POSTED, body).documents
+    columns = {"ids": [each.id for each in texts], "titles": [each.title for each in texts]}
+    return dump_texts([each.text for each in texts], **columns, metadata=[each.metadata for each in texts])
 
 
 @router.get("/documents")
@@ -120,14 +169,14 @@ def upload_folder(access: Access) -> Path:
     return access.served.uploads / access.grant.key if access.rights else access.served.uploads
 
 
-@router.post("/documents", status_code=202)
+@router.post("/documents", status_code=202, openapi_extra=_UPLOAD_BODY)
 async def upload_documents(request: Request, access: Allowed) -> Response:
-    """Store the files of a form, and queue a build.
+    """Store the files of a form, or texts, and queue a build.
 
-    A file replaces an earlier upload of the same name. `refused` has the reason for each file that was not taken. The
-    form is multipart/form-data; the names of its fields do not matter.
+    A file replaces an earlier upload of the same name, and a text one of the same id. `refused` has the reason for each
+    file that was not taken. The form is multipart/form-data; the names of its fields do not matter.
     """
-    form, job = await store_upload(request, access)
+    form, job = await store_upload(request, access, read_json=_read_texts)
     if job is None:
         raise SourceError("\n".join(form.refused))
     files = [{"name": file.name, "bytes": file.bytes} for file in form.files]
@@ -137,17 +186,17 @@ async def upload_documents(request: Request, access: Allowed) -> Response:
 
 
 async def store_upload(
-    request: Request, access: Access, check: Callable[[Form], None] = lambda _: None
+    request: Request, access: Access, check: Callable[[Form], None] = lambda _: None, read_json: ReadJson | None = None
 ) -> tuple[Form, BuildJob | None]:
     """Store the files of a form, and queue a build of them.
 
-    Without a file that is taken, there is no build. check: raises an error for a form that is not accepted. Raises
-    NotStored if the uploads take too much space.
+    Without a file that is taken, there is no build. check: raises an error for a form that is not accepted. read_json:
+    as for `receive_form`. Raises NotStored if the uploads take too much space.
     """
     folder, readers = upload_folder(access), access.served.kumi.catalogue.readers
     check_space = partial(require_space, access.served.uploads, request.app.state.settings.upload_space)
     await run_in_threadpool(check_space)
-    async with receive_form(request, folder, readers) as form:
+    async with receive_form(request, folder, readers, read_json) as form:
         check(form)
         await run_in_threadpool(check_space)
         names = await run_in_threadpool(form.store, folder)
@@ -214,8 +263,9 @@ def get_text(
 async def delete_document(access: Allowed, id: RowId, whole_file: bool = False) -> Response:
     """Queue the removal of a document; an uploaded file is deleted.
 
-    So is one that could not be read. whole_file: of a file with several documents, remove all. Files that were not
-    uploaded stay where they are; they are not read again until their path is added.
+    So is one that could not be read. A text is also found by the id that it was sent with. whole_file: of a file with
+    several documents, remove all. Files that were not uploaded stay where they are; they are not read again until their
+    path is added.
     """
     document, uri, upload = await access.read(lambda s: find_removal(access, s, id, whole_file=whole_file))
     if upload:
@@ -231,11 +281,14 @@ def find_removal(
 ) -> tuple[ListedDocument | FailedFile, str, Path | None]:
     """Return what to remove: a document, its uri, and its uploaded file.
 
+    id: of the document, or that with which the sender has sent a text.
     The uri is that of the file if it goes as a whole; then an uploaded file is to be deleted. Raises NotFound,
     SettingsError for a failed file that was not uploaded, and Forbidden for a file with documents that the sender does
     not see. A file of another sender is refused if it may have such, so that this tells of none.
     """
-    document = DocumentList(snapshot).find(id)
+    path_of_text = upload_folder(access).resolve() / text_file_name(id)
+    uri_of_text = file_uri(access.served.kumi.opened, snapshot, path_of_text)
+    document = DocumentList(snapshot).find(id) or DocumentList(snapshot).find(hash_parts(uri_of_text))
     if document is None:
         failed, uploaded = _find_failed(access, snapshot, id)
         return failed, failed.uri, uploaded

@@ -4,17 +4,18 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from fastapi import Path, Query
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 
 from kumihimo.core.digests import replace_surrogates
+from kumihimo.server.problems import BadParameter
 from kumihimo.text.question import MAX_QUESTION_CHARS
 
 T = TypeVar("T")
 MAX_PAGE = 200  # rows
 _MAX_FIELDS = 100
 _MAX_NAME = 200
-_MAX_ID = 2000  # a uri may be long
+MAX_ID = 2000  # a uri may be long
 _MAX_FILTER = 2000
 _MAX_SETTINGS = 50
 _MAX_VALUE = 1000  # characters, or items of a list
@@ -22,10 +23,10 @@ _MAX_NUMBER = 1e6
 _MAX_PATH = 4000
 
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="Rows of a page.")]
-Cursor = Annotated[str, Query(max_length=_MAX_ID, description="`next` of the page before.")]
+Cursor = Annotated[str, Query(max_length=MAX_ID, description="`next` of the page before.")]
 SearchText = Annotated[str, Query(alias="q", max_length=_MAX_NAME, description="A part of a name.")]
 FilterQuery = Annotated[str, Query(alias="filter", max_length=_MAX_FILTER, description="Only documents that match.")]
-RowId = Annotated[str, Path(max_length=_MAX_ID)]
+RowId = Annotated[str, Path(max_length=MAX_ID)]
 Table = Annotated[str, Path(max_length=_MAX_NAME)]
 
 
@@ -82,3 +83,33 @@ class QuestionBody:
     method: Name = ""
     filter: FilterText = ""
     settings: Settings = field(default_factory=dict)
+
+
+def parse_body(adapter: TypeAdapter[T], body: bytes) -> T:
+    """Return the parameters. Raise BadParameter for a wrong one."""
+    try:
+        return adapter.validate_json(body)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        param = ".".join(map(str, first["loc"]))
+        raise BadParameter(f"{param or 'the body'}: {first['msg']}", param) from None
+
+
+def body_schema(adapter: TypeAdapter[Any]) -> dict[str, Any]:
+    """Return the description of a body for `/openapi.json`."""
+    schema = adapter.json_schema()
+    definitions = schema.pop("$defs", {})
+    return {
+        "requestBody": {"required": True, "content": {"application/json": {"schema": _inline(schema, definitions)}}}
+    }
+
+
+def _inline(value: Any, definitions: dict[str, Any]) -> Any:
+    """Return a schema with each reference replaced by what it refers to."""
+    if isinstance(value, list):
+        return [_inline(item, definitions) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if reference := value.get("$ref"):
+        return _inline(definitions[reference.rpartition("/")[2]], definitions)
+    return {key: _inline(item, definitions) for key, item in value.items()}

@@ -2,51 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, WithJsonSchema
+from pydantic import BeforeValidator, Field, TypeAdapter, WithJsonSchema
 
 from kumihimo.app.ask.query import Length
 from kumihimo.core.answer import Answer
-from kumihimo.server.api.parameters import FilterText, Mended, Settings
+from kumihimo.server.api.parameters import FilterText, Mended, Settings, body_schema, parse_body
 from kumihimo.server.openai.replies import without_source_list
 from kumihimo.server.problems import BadParameter
 
-T = TypeVar("T")
 _MAX_MESSAGES = 2_000
 MAX_TEXTS = 2048
 _TEXTS = {"type": "array", "items": {"type": "string"}, "maxItems": MAX_TEXTS}
 MAX_CHARS = 100_000  # of a text
-
-
-def parse_body(adapter: TypeAdapter[T], body: bytes) -> T:
-    """Return the parameters. Raise BadParameter for a wrong one."""
-    try:
-        return adapter.validate_json(body)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        param = ".".join(map(str, first["loc"]))
-        raise BadParameter(f"{param or 'the body'}: {first['msg']}", param) from None
-
-
-def body_schema(adapter: TypeAdapter[Any]) -> dict[str, Any]:
-    """Return the description of a body for `/openapi.json`."""
-    schema = adapter.json_schema()
-    definitions = schema.pop("$defs", {})
-    return {
-        "requestBody": {"required": True, "content": {"application/json": {"schema": _inline(schema, definitions)}}}
-    }
-
-
-def _inline(value: Any, definitions: dict[str, Any]) -> Any:
-    """Return a schema with each reference replaced by what it refers to."""
-    if isinstance(value, list):
-        return [_inline(item, definitions) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if reference := value.get("$ref"):
-        return _inline(definitions[reference.rpartition("/")[2]], definitions)
-    return {key: _inline(item, definitions) for key, item in value.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
