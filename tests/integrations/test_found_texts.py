@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from kumihimo import Kumihimo
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.spans import Span
-from kumihimo.integrations.found_texts import Search, describe_row, describe_span, find_evidence, row_name
+from kumihimo.integrations.found_texts import Search, add_texts, describe_row, describe_span, find_evidence, row_name
 
 QUESTION = "Who drew the tide gates?"
 
@@ -38,6 +40,14 @@ def test_the_fields_of_a_document_stand_beside_its_place(harbour: Kumihimo) -> N
     metadata = describe_row(best)
     assert (metadata["author"], metadata["year"], metadata["tags"]) == ("Sabine Orrell", 1983, ["bronze", "gates"])
     assert (metadata["place"], metadata["document_place"]) == ("line 7", "Orsay")
+
+
+def test_texts_are_added_by_id_or_digest(tmp_path: Path) -> None:
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        ids = add_texts(kumi, [("net", "A net.", {"author": "Ada"}), (None, "A sail.", {}), ("", "A sail.", {})])
+        assert ids == ["net", hash_parts("A sail."), hash_parts("A sail.")]
+        assert add_texts(kumi, []) == []
+        assert [kumi.remove(id).rows["documents"] for id in ids[:2]] == [1, 0]
 
 
 def test_a_field_never_replaces_a_place() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from tests.integrations.conftest import FRAME
 REASON = "`make test-integrations` installs LangChain and its tests"
 pytest.importorskip("langchain_core", reason=REASON)
 standard = pytest.importorskip("langchain_tests.integration_tests", reason=REASON)
+
+from langchain_core.documents import Document  # noqa: E402
 
 from kumihimo.integrations.langchain import KumihimoRetriever, KumihimoTool  # noqa: E402 (it needs langchain-core)
 
@@ -63,6 +66,19 @@ def test_a_document_says_where_it_stands(harbour: Kumihimo) -> None:
     assert document.metadata["score"] > 0
     (document,) = KumihimoRetriever(kumi=harbour, k=1).invoke("Who built the frame?")
     assert tuple(document.metadata[name] for name in ("author", "place", "document_place")) == FRAME
+
+
+def test_documents_are_added_with_their_fields(tmp_path: Path) -> None:
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        retriever = KumihimoRetriever(kumi=kumi, k=1)
+        gates = Document("Maren Oldacre drew the tide gates.", id="gates", metadata={"author": "Nell Attery"})
+        assert retriever.add_documents([gates, Document("The net was mended.")])[0] == "gates"
+        ids = retriever.add_texts(["Joss Kerrow drew the tide gates."], [{"author": "Bo Lind"}], ["gates"])
+        assert (ids, retriever.add_texts([])) == (["gates"], [])
+        (document,) = retriever.invoke(QUESTION)
+        assert document.page_content == "Joss Kerrow drew the tide gates."
+        assert (document.metadata["id"], document.metadata["author"]) == ("gates", "Bo Lind")
+        assert kumi.remove("gates").rows["documents"] == 1
 
 
 def test_the_tool_answers_with_its_sources(harbour: Kumihimo) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,8 @@ from kumihimo.integrations.found_texts import Search
 from tests.integrations.conftest import FRAME
 
 pytest.importorskip("llama_index.core", reason="`make test-integrations` installs LlamaIndex")
+
+from llama_index.core.schema import Document
 
 from kumihimo.integrations.llamaindex import KumihimoQueryEngine, KumihimoRetriever
 
@@ -27,6 +30,18 @@ def test_nodes_have_texts_scores_and_places(harbour: Kumihimo) -> None:
     metadata = retriever.retrieve("Who built the frame?")[0].metadata
     assert (metadata["author"], metadata["place"], metadata["document_place"]) == FRAME
     assert [node.id_ for node in asyncio.run(retriever.aretrieve(QUESTION))] == [node.id_ for node in nodes]
+
+
+def test_documents_are_inserted_with_their_fields(tmp_path: Path) -> None:
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        retriever = KumihimoRetriever(kumi, Search(k=1))
+        document = Document(text="Maren Oldacre drew the tide gates.", metadata={"author": "Nell Attery"})
+        retriever.insert(document, Document(text="The net was mended.", id_="net"))
+        (found,) = retriever.retrieve(QUESTION)
+        assert (found.text, found.metadata["id"], found.metadata["author"]) == (
+            document.text, document.id_, "Nell Attery",
+        )  # fmt: skip
+        assert kumi.remove(document.id_).rows["documents"] == 1
 
 
 def test_an_answer_has_its_citations_as_nodes(harbour: Kumihimo) -> None:

@@ -172,8 +172,8 @@ class Kumihimo:
         """Add texts, or replace those with the same ids.
 
         No other source is read. texts: one, or several. ids, titles, metadata: one for each text. Without an id, a
-        digest of the text is its id; without a title, its first heading or the id. `remove` takes an id, too. Other
-        parameters: as for `index`.
+        digest of the text is its id; without a title, its first heading, its id if that is a name, or its first line.
+        `remove` takes an id, too. Other parameters: as for `index`.
         """
         files = dump_texts(texts, ids, titles, metadata)
         budget = self.models.budget(caps, paid_by, cancel)

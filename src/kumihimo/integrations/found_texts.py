@@ -1,12 +1,13 @@
-"""a question -> what a method finds, with plain metadata, for the documents of any framework."""
+"""a question -> what a method finds, with plain metadata, for any framework; the texts of its documents -> an index."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from kumihimo.app.facade import Kumihimo
 from kumihimo.core.context import Evidence
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.spans import Span
 
 
@@ -33,6 +34,15 @@ def find_evidence(kumi: Kumihimo, question: str, search: Search) -> list[Evidenc
     """Return what a method finds for a question, best first."""
     options = {"filter": search.filter, "rights": search.rights, **search.settings}
     return list(islice(kumi.retrieve(question, search.method, **options), search.k))
+
+
+def add_texts(kumi: Kumihimo, texts: Iterable[tuple[str | None, str, Mapping[str, Any]]]) -> list[str]:
+    """Index texts, each with its id and metadata; return the ids."""
+    if not (columns := list(zip(*texts, strict=True))):
+        return []
+    ids = [id or "" for id in columns[0]]
+    kumi.index_texts(columns[1], ids=ids, metadata=columns[2], wait=True)
+    return [id or hash_parts(text) for id, text in zip(ids, columns[1], strict=True)]
 
 
 def row_name(item: Evidence) -> str:

@@ -1,4 +1,4 @@
-"""an index -> a retriever of Haystack: `pip install 'kumihimo[haystack]'`."""
+"""an index -> a retriever and a writer of Haystack: `pip install 'kumihimo[haystack]'`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from haystack import Document, component, default_from_dict, default_to_dict
 
 from kumihimo.app.facade import Kumihimo
-from kumihimo.integrations.found_texts import Search, describe_row, find_evidence, row_name
+from kumihimo.integrations.found_texts import Search, add_texts, describe_row, find_evidence, row_name
 
 
 @component
@@ -63,3 +63,21 @@ class KumihimoRetriever:
         """Return the component of a stored pipeline."""
         restored: KumihimoRetriever = default_from_dict(cls, data)
         return restored
+
+
+@component
+class KumihimoWriter:
+    """A component that indexes documents with a text, in place of those with the same ids.
+
+    index: its folder, so that a pipeline can be stored.
+    """
+
+    def __init__(self, index: str = ".kumi") -> None:
+        self.index = index
+
+    @component.output_types(documents_written=int)  # type: ignore[untyped-decorator,unused-ignore]
+    def run(self, documents: list[Document]) -> dict[str, int]:
+        """Index documents; return how many."""
+        with Kumihimo.open(self.index) as kumi:
+            texts = ((each.id, each.content, each.meta) for each in documents if each.content)
+            return {"documents_written": len(add_texts(kumi, texts))}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForRetrieverRun, CallbackManagerForToolRun
@@ -11,7 +12,7 @@ from langchain_core.tools import BaseTool
 from pydantic import BaseModel, ConfigDict, Field
 
 from kumihimo.app.facade import Kumihimo
-from kumihimo.integrations.found_texts import Search, describe_row, find_evidence, row_name
+from kumihimo.integrations.found_texts import Search, add_texts, describe_row, find_evidence, row_name
 
 
 class KumihimoRetriever(BaseRetriever):
@@ -41,6 +42,21 @@ class KumihimoRetriever(BaseRetriever):
             Document(id=row_name(item), page_content=item.text, metadata={**describe_row(item), "score": item.score})
             for item in find_evidence(self.kumi, query, search)
         ]
+
+    def add_documents(self, documents: Sequence[Document], ids: Sequence[str] | None = None) -> list[str]:
+        """Index documents, in place of those with the same ids.
+
+        Return the ids. ids: in place of those of the documents; without any, a digest of the text is the id.
+        """
+        named = zip(ids or [each.id for each in documents], documents, strict=True)
+        return add_texts(self.kumi, ((id, each.page_content, each.metadata) for id, each in named))
+
+    def add_texts(
+        self, texts: Iterable[str], metadatas: Sequence[dict[str, Any]] | None = None, ids: Sequence[str] | None = None
+    ) -> list[str]:
+        """Index texts; return their ids."""
+        pairs = zip(texts, metadatas, strict=True) if metadatas else ((text, {}) for text in texts)
+        return self.add_documents([Document(text, metadata=fields) for text, fields in pairs], ids)
 
 
 class ToolArguments(BaseModel):

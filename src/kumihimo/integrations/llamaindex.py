@@ -9,12 +9,13 @@ from typing import Any
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.response.schema import Response
-from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import Document, NodeWithScore, QueryBundle, TextNode
 
 from kumihimo.app.facade import Kumihimo
 from kumihimo.integrations.found_texts import (
     DEFAULT_SEARCH,
     Search,
+    add_texts,
     describe_row,
     describe_span,
     find_evidence,
@@ -32,6 +33,10 @@ class KumihimoRetriever(BaseRetriever):
     def __init__(self, kumi: Kumihimo, search: Search = DEFAULT_SEARCH, **options: Any) -> None:
         super().__init__(**options)
         self._kumi, self._search = kumi, search
+
+    def insert(self, *documents: Document) -> None:
+        """Index documents, in place of those with the same ids."""
+        add_texts(self._kumi, ((each.id_, each.text, each.metadata) for each in documents))
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return [

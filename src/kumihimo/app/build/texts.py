@@ -1,6 +1,7 @@
 """texts of a program -> files in the index folder, which a build reads like those of any folder."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -18,7 +19,8 @@ from kumihimo.text.sentences import shorten_title
 
 Strings = str | Sequence[str] | None  # of one text, or of each
 Fields = Mapping[str, object]
-_TITLE_CHARS = 80  # of the first line, for a text that has neither a title nor an id
+_DIGEST = re.compile(r"[0-9a-fA-F-]{16,}")  # an id that names nothing, as a program makes it
+_TITLE_CHARS = 80  # of the first line, which is the title then
 
 
 def dump_texts(
@@ -41,7 +43,7 @@ def dump_texts(
         if id and file in files:
             raise SettingsError(f"two texts have the id {key[:100]!r}: give each text one of its own")
         named = {**(fields or {}), **({"title": title} if title else {})}
-        files[file] = _dump_row(key, text, named, default_title=id or "")
+        files[file] = _dump_row(key, text, named)
     return files
 
 
@@ -62,13 +64,13 @@ def _list_values(values: object) -> list[Any]:
     return [values] if isinstance(values, str | Mapping) else [*cast(Iterable[Any], values or [])]
 
 
-def _dump_row(id: str, text: str, fields: Fields, default_title: str) -> bytes:
+def _dump_row(id: str, text: str, fields: Fields) -> bytes:
     """Return a row with the fields of a document.
 
     Its id and text replace fields of these names.
     """
-    first_line = shorten_title(text.strip().partition("\n")[0], _TITLE_CHARS)
-    title = fields.get("title") or first_title(text) or default_title or first_line
+    name = shorten_title(text.strip().partition("\n")[0], _TITLE_CHARS) if _DIGEST.fullmatch(id) else id
+    title = fields.get("title") or first_title(text) or name
     row = {"kind": "text", **fields, "id": id, "title": title, "text": text}
     try:
         return replace_surrogates(json.dumps(row, ensure_ascii=False, default=to_json_value)).encode()
