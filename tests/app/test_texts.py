@@ -25,7 +25,10 @@ def kumi(tmp_path: Path) -> Iterator[Kumihimo]:
 
 @pytest.fixture
 def filled(kumi: Kumihimo) -> Kumihimo:
-    fields = [{"author": "Bo Lind", "day": date(2024, 5, 1), "text": "lost"}, {"title": "Of nets"}]
+    fields: list[dict[str, object]] = [
+        {"author": "Bo Lind", "day": date(2024, 5, 1), "text": "lost"},
+        {"title": "Of nets"},
+    ]
     kumi.index_texts([FERRY, NETS], ids=["ferry", "notes/Nets"], metadata=fields, methods=METHODS)
     return kumi
 
