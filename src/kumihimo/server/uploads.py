@@ -74,9 +74,8 @@ async def receive_form(
 ) -> AsyncIterator[Form]:
     """Stream the files of a form to the disk, below a folder.
 
-    What is not stored in the end is deleted. readers: by suffix. read_json: returns the files in a body of JSON, by name;
-    without it, such a body is refused. Raises LimitExceeded, SourceError, SettingsError and
-    NotStored.
+    What is not stored in the end is deleted. readers: by suffix. read_json: returns the files in a body of JSON, by
+    name; without it, such a body is refused. Raises LimitExceeded, SourceError, SettingsError and NotStored.
     """
     kind, options = parse_options_header(request.headers.get("content-type"))
     is_json = read_json is not None and kind == b"application/json"
