@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kumihimo.app.ask.query import Query
     from kumihimo.app.ask.snapshot import Snapshot
-    from kumihimo.app.build.import_store import Imported
-    from kumihimo.app.facade import Kumihimo, import_store
+    from kumihimo.app.build.import_store import Imported, import_store
+    from kumihimo.app.facade import Kumihimo
     from kumihimo.app.opened.results import (
         BatchState,
         Built,
@@ -78,8 +78,8 @@ __all__ = [
 _MODULES = {  # module -> its public names
     "app.ask.query": "Query",
     "app.ask.snapshot": "Snapshot",
-    "app.build.import_store": "Imported",
-    "app.facade": "Kumihimo import_store",
+    "app.build.import_store": "Imported import_store",
+    "app.facade": "Kumihimo",
     "app.opened.results": (
         "BatchState Built CommunityLevel Estimate LocalWork Plan RdfTerm Solutions Status Total UsageEntry"
     ),

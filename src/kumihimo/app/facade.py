@@ -13,7 +13,6 @@ from kumihimo.app.ask.query import Length, Query
 from kumihimo.app.ask.questions import answer_from_one_build, lacking_method, open_snapshot, read_one_build
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.sparql import run_sparql
-from kumihimo.app.build import import_store as stores
 from kumihimo.app.build.batch import drop_batches
 from kumihimo.app.build.estimate_query_cost import estimate_query_cost
 from kumihimo.app.build.index_paths import index_paths, plan_paths
@@ -151,10 +150,8 @@ class Kumihimo:
         build, which raises Cancelled; the index stays as it was, and the replies that were paid stay in the cache.
         """
         flags: dict[str, Any] = {"reread": reread, "recluster": recluster, "refresh": refresh, "rebuild": rebuild}
-        flags |= {"wait": wait, "batch": batch}
-        budget = self.models.budget(caps, paid_by, cancel)
-        flags |= {"crawl": crawl, "consent": consent}
-        return index_paths(self.opened, paths, methods, budget, progress=progress, **flags)
+        flags |= {"wait": wait, "batch": batch, "crawl": crawl, "consent": consent, "progress": progress}
+        return index_paths(self.opened, paths, methods, self.models.budget(caps, paid_by, cancel), **flags)
 
     def index_texts(
         self,
@@ -380,24 +377,3 @@ class Kumihimo:
     def drop_batches(self) -> int:
         """Give up all batches; return how many requests waited."""
         return drop_batches(self.opened)
-
-
-def import_store(
-    kumi: Kumihimo,
-    kind: str,
-    path: str | Path,
-    *,
-    name: str = "",
-    methods: Sequence[str] = (),
-    wait: bool = False,
-    **options: Any,
-) -> stores.Imported:
-    """Add the store of another system to an index as a source.
-
-    kind: graphrag, lightrag or nano. name: of the source; by default that of the folder or file. The
-    same name again updates the source: rows that did not change are not touched. Its text units become chunks, and its
-    entities, relations, claims, communities and reports become rows, as if a model of this index had made them. So no
-    model is called for them. methods, wait, options: as for `Kumihimo.index`. Raises SourceError if the store cannot
-    be read; then nothing changes.
-    """
-    return stores.import_store(kumi.opened, kind, path, name=name, methods=methods, wait=wait, **options)

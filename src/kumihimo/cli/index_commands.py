@@ -5,8 +5,7 @@ from typing import Annotated
 
 from typer import Argument, Exit, Option
 
-from kumihimo.app.build.import_store import Imported
-from kumihimo.app.facade import import_store
+from kumihimo.app.build.import_store import Imported, import_store
 from kumihimo.app.opened.results import Built
 from kumihimo.app.upkeep.watch import watch_sources
 from kumihimo.cli import builds, options, printing

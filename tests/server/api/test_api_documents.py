@@ -217,7 +217,7 @@ def test_texts_are_stored_read_replaced_and_deleted_by_id(api: Api) -> None:
         "metadata": {"author": "Bo Lind", "year": 2024},
     }
     reply = api.post("/documents", {"documents": [note, {"text": skiff}]}, 202)
-    assert reply.keys() == {"files", "build"}
+    assert reply.keys() == {"files", "refused", "build"}
     assert [file["name"] for file in reply["files"]] == [name, f"{hash_parts(skiff)}.json"]
     assert api.built(reply)["result"]["new"] == 2
     (listed,) = api.get("/documents", filter='id = "Notes/1" and author = "Bo Lind" and year = 2024')["documents"]

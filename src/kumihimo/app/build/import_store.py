@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
-from typing import Any
+from typing import Any, Protocol
 from unicodedata import normalize
 
 from kumihimo.app.build.index_paths import index_paths
@@ -35,8 +35,14 @@ class Imported:
     built: Built
 
 
+class HasOpenIndex(Protocol):
+    """An open `Kumihimo`."""
+
+    opened: OpenIndex
+
+
 def import_store(
-    index: OpenIndex,
+    kumi: HasOpenIndex,
     kind: str,
     path: str | Path,
     *,
@@ -46,14 +52,19 @@ def import_store(
     caps: Caps | None = None,
     **options: Any,
 ) -> Imported:
-    """Add the store of another system to an index.
+    """Add the store of another system to an index as a source.
 
-    Parameters: as for `kumihimo.import_store`.
+    kind: graphrag, lightrag or nano. name: of the source; by default that of the folder or file. The
+    same name again updates the source: rows that did not change are not touched. Its text units become chunks, and its
+    entities, relations, claims, communities and reports become rows, as if a model of this index had made them. So no
+    model is called for them. methods, wait, caps, options: as for `Kumihimo.index`. Raises SourceError if the store
+    cannot be read; then nothing changes.
     """
     from kumihimo.importers import IMPORTERS, read_store
     from kumihimo.importers.convert import convert_store
     from kumihimo.text.text_units import dump_text_units
 
+    index = kumi.opened
     if kind not in IMPORTERS:
         raise SourceError(describe_unknown("kind of import", kind, IMPORTERS))
     origin = Path(path)
