@@ -17,7 +17,7 @@ from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Entity, Relation
 from kumihimo.index.entity_resolution import EntityPair, find_similar_entities, neighbour_ids
 from kumihimo.llm.local_embedder import LocalEmbedder
-from kumihimo.text import name_keys, similarity
+from kumihimo.text import graph_edits, name_keys, similarity
 from tests.factories_graph_text import entity, graph, id, relation
 
 CAROL = Path(__file__).parents[3] / "shared" / "data" / "replies" / "christmas_carol"
@@ -53,12 +53,12 @@ def test_pairs_are_named_by_the_more_frequent_entity(tmp_path: Path) -> None:
 
 
 def test_alias_lines_merge_the_pairs(tmp_path: Path) -> None:
-    merged = name_keys.parse_aliases(lines(find_pairs(tmp_path, PEOPLE)))
+    merged = graph_edits.parse_aliases(lines(find_pairs(tmp_path, PEOPLE)))
     assert merged == {"robert cratchit": "bob cratchit", "ebenezer scrooge": "scrooge"}
 
 
 def test_merged_entities_are_no_pair(tmp_path: Path) -> None:
-    merged = name_keys.parse_aliases(["Bob Cratchit = Robert Cratchit"])
+    merged = graph_edits.parse_aliases(["Bob Cratchit = Robert Cratchit"])
     assert lines(find_pairs(tmp_path, PEOPLE, aliases=merged)) == ["Scrooge = Ebenezer Scrooge"]
 
 
@@ -194,4 +194,4 @@ def _carol() -> tuple[list[Entity], list[Relation]]:
 
 def test_line_with_only_an_equals_sign_is_rejected() -> None:
     with pytest.raises(SettingsError):
-        name_keys.parse_aliases(["="])
+        graph_edits.parse_aliases(["="])

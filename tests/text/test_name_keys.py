@@ -7,7 +7,8 @@ from itertools import permutations
 import pytest
 
 from kumihimo.core.errors import SettingsError
-from kumihimo.text.name_keys import name_key, parse_aliases
+from kumihimo.text.graph_edits import parse_aliases
+from kumihimo.text.name_keys import name_key
 
 
 def test_lines_that_share_a_name_are_one_in_any_order() -> None:

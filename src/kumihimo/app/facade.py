@@ -15,6 +15,7 @@ from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.sparql import run_sparql
 from kumihimo.app.build.batch import drop_batches
 from kumihimo.app.build.estimate_query_cost import estimate_query_cost
+from kumihimo.app.build.graph_edits import edit_graph
 from kumihimo.app.build.index_paths import index_paths, plan_paths
 from kumihimo.app.build.prepare_build import build_method
 from kumihimo.app.build.texts import Fields, Strings, dump_texts
@@ -224,6 +225,16 @@ class Kumihimo:
         repair: make again what can be made again. consent: also if that is paid again. wait: wait for a running build.
         """
         return check_index(self.opened, repair=repair, consent=consent, wait=wait)
+
+    def edit(self, line: str = "", *, undo: bool = False) -> dict[str, bool]:
+        """Add a line to aliases.txt, and return its lines.
+
+        The next `index` applies them to the graph. line: as `text.graph_edits` describes it. undo: remove it instead.
+        Each comes with whether it matches anything. Raises SettingsError for a line that contradicts another or matches
+        nothing.
+        """
+        with self.snapshot("entities") as snapshot:
+            return edit_graph(self.opened, snapshot, line, undo=undo)
 
     # -- reading
 

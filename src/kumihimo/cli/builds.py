@@ -143,6 +143,15 @@ def _show_unread(built: Built) -> None:
         more = f" and {len(built.empty) - _MAX_EMPTY:,} more" if len(built.empty) > _MAX_EMPTY else ""
         printing.print_message(f"Without any text: {', '.join(built.empty[:_MAX_EMPTY])}{more}.")
     show_partial(built.partial)
+    show_unmatched(built.unmatched)
+
+
+def show_unmatched(lines: Sequence[str]) -> None:
+    """Print the lines of aliases.txt that are about nothing in the index."""
+    for line in lines[:_MAX_LISTED]:
+        printing.print_note(f"A line of aliases.txt matches nothing: {line}")
+    if len(lines) > _MAX_LISTED:
+        printing.print_note(f"{len(lines) - _MAX_LISTED:,} more match nothing: `kumi edit` lists them")
 
 
 def show_partial(messages: Sequence[str]) -> None:

@@ -5,6 +5,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from difflib import get_close_matches
+from functools import partial
 from io import BytesIO, StringIO
 from itertools import islice
 from pathlib import Path
@@ -17,12 +18,14 @@ from kumihimo.app.browse import browse, json_values
 from kumihimo.app.browse.sparql import DEFAULT_LIMIT, DEFAULT_TIMEOUT, index_prefixes, solution_triples
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.results import RdfTerm, Solutions
+from kumihimo.app.settings.config import ALIASES
 from kumihimo.cli import options, printing, similar_entities
 from kumihimo.core import control_characters, records
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.spans import Span
 from kumihimo.text import safe_write, sentences, translation
-from kumihimo.text.name_keys import entity_id, name_key, parse_aliases
+from kumihimo.text.graph_edits import parse_edits
+from kumihimo.text.name_keys import entity_id, name_key
 
 RESULT_FORMATS = ("table", "json", "csv", "turtle")
 _MAX_CELL = 300  # characters of a cell
@@ -86,9 +89,9 @@ def _find_entity(kumi: Kumihimo, snapshot: Snapshot, name: str) -> records.Entit
 
     Raises SettingsError, with similar names.
     """
-    key, aliases = name_key(name), parse_aliases(cast(Sequence[str], kumi.settings["mentions"]["aliases"]))
+    key, edits = name_key(name), parse_edits(tuple(cast(Sequence[str], kumi.settings["mentions"]["aliases"])))
     snapshot.table("entities")  # raises if it has not been built
-    if entity := browse.find_entity(snapshot, aliases.get(key, name)):
+    if entity := browse.find_entity(snapshot, edits.aliases.get(key, name)):
         return entity
     names = {name_key(known): known for (known,) in snapshot.table("entities").columns("name")}
     suggestions = [repr(names[close]) for close in get_close_matches(key, names, n=3, cutoff=0.6)]
@@ -144,6 +147,32 @@ def _show_entity(result: dict[str, Any]) -> None:
         Span("", place["uri"], 0, 0, "", translation.translate(place["place"])).location for place in result["places"]
     )
     printing.print_text("\n".join(dict.fromkeys(places)))
+
+
+# -- edits
+
+
+def edit(
+    session: options.IndexSession,
+    line: Annotated[
+        str, Argument(help="'NAME = NAME', 'type: NAME = TYPE', 'delete: NAME', ...: see the documentation.")
+    ] = "",
+    undo: Annotated[bool, Option("--undo", help="Remove the line instead.")] = False,
+) -> None:
+    """Mend the graph with a line of aliases.txt, or list its lines."""
+    if undo and not line:
+        raise SettingsError("--undo needs a line: `kumi edit` lists them")
+    with session.open() as kumi:
+        lines, path = kumi.edit(line, undo=undo), kumi.base / ALIASES
+    session.show({"file": str(path), "edits": lines}, partial(_show_edits, changed=bool(line)))
+
+
+def _show_edits(result: dict[str, Any], *, changed: bool) -> None:
+    if changed:
+        printing.print_message(f"{result['file']} has changed: `kumi index` applies it to the graph.")
+    else:
+        note = translation.translate("matches nothing")
+        printing.show_rows([(line, "" if matches else note) for line, matches in result["edits"].items()])
 
 
 # -- SPARQL

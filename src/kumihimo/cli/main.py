@@ -98,6 +98,12 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # heading -
             "kumi export obsidian --out vault",
             "kumi export rdf --out graph.nt",
         ),
+        graph_commands.edit: (
+            "kumi edit 'Kit Roake = K. Roake'",
+            "kumi edit 'type: Mercury = planet'",
+            "kumi edit 'relation: Kit Roake -> Oban = She was born there.'",
+            "kumi edit --undo 'type: Mercury = planet'",
+        ),
         graph_commands.sparql: (
             "kumi sparql 'SELECT ?name { ?e a kumi:Entity ; rdfs:label ?name } LIMIT 10'",
             "kumi sparql 'DESCRIBE entities:4f376d639742497b27fa'",

@@ -20,7 +20,7 @@ from kumihimo.index.entity_resolution import EntityPair, find_similar_entities, 
 from kumihimo.llm.budget import Caps
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.local_embedder import LocalEmbedder
-from kumihimo.text import name_keys
+from kumihimo.text.graph_edits import parse_edits
 from kumihimo.text.sentences import shorten_line
 
 Verdict = Literal["same", "different", "unsure"]
@@ -31,7 +31,7 @@ def find_similar(
     kumi: Kumihimo, snapshot: Snapshot, session: options.PaidSession, *, least: float, limit: int, ask_model: bool
 ) -> "Review":
     """Return likely duplicates, with a model's verdicts if wanted."""
-    lines = cast(Sequence[str], kumi.settings["mentions"]["aliases"])
+    edits = parse_edits(tuple(cast(Sequence[str], kumi.settings["mentions"]["aliases"])))
     neighbours = neighbour_ids(snapshot.table("relations"))
     pairs = find_similar_entities(
         snapshot.table("entities"),
@@ -39,11 +39,11 @@ def find_similar(
         LocalEmbedder(),
         least=least,
         limit=limit,
-        aliases=name_keys.parse_aliases(lines),
-        distinct=name_keys.parse_distinct_names(lines),
+        aliases=edits.aliases,
+        distinct=edits.distinct,
     )
     verdicts = _ask_verdicts(kumi, snapshot, pairs, neighbours, session.caps) if ask_model else {}
-    return Review(pairs, verdicts, session.index.base / "aliases.txt")
+    return Review(pairs, verdicts, session.index.base / config.ALIASES)
 
 
 def _ask_verdicts(

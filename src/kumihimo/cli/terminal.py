@@ -303,6 +303,7 @@ def show_status(status: Status) -> None:
     if status.waiting:
         printing.print_message(f"{status.waiting:,} requests wait in a batch: `kumi index --batch` collects them.")
     builds.show_partial(status.partial)
+    builds.show_unmatched(status.unmatched)
     builds.show_failures(status.failed)
 
 

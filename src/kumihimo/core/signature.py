@@ -2,7 +2,7 @@
 
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from inspect import Parameter, getdoc, signature
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -55,12 +55,14 @@ QueryBound = Callable[[MethodSettings, IndexSizes], QueryCost]  # the settings o
 class Declaration:
     """The facts about a step or a method beside its signature, as a decorator `@declare(...)`.
 
-    scope: of a step, the step whose settings and model it shares. best_for: of a method, the questions it suits.
+    scope: of a step, the step whose settings and model it shares. shared: settings of a step that are those of another
+    scope, and that scope. best_for: of a method, the questions it suits.
     answer_prompt: of a method, a prompt of its own for the answer. calls: of a method with an LLM, the bound of its
     model calls for one question. level: of a method, the deepest level of reports that it reads.
     """
 
     scope: str = ""
+    shared: Mapping[str, str] = field(default_factory=dict)
     best_for: str = ""
     answer_prompt: Path | None = None
     calls: QueryBound | None = None

@@ -261,13 +261,15 @@ class Catalogue:
         """Return the settings of all steps, grouped by scope."""
         by_scope: dict[str, dict[str, Setting]] = {}
         for step in self.steps.values():
-            by_scope.setdefault(step.scope, {}).update(step.settings)
+            own = {name: s for name, s in step.settings.items() if name not in step.declaration.shared}
+            by_scope.setdefault(step.scope, {}).update(own)
         return by_scope
 
     def settings_for_step(self, step: str, settings: SettingValues) -> dict[str, object]:
         """Return the settings of one step."""
-        values = settings.get(self.scope(step), {})
-        return {name: values[name] for name in self.steps[step].settings if name in values}
+        own, shared = self.steps[step].settings, self.steps[step].declaration.shared
+        values = {name: settings.get(shared.get(name, self.scope(step)), {}) for name in own}
+        return {name: of_scope[name] for name, of_scope in values.items() if name in of_scope}
 
     def upstream_steps(self, tables: Iterable[str]) -> set[str]:
         """Return the steps that build these tables, with all their inputs."""

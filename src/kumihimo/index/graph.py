@@ -17,11 +17,13 @@ from kumihimo.core.context import Tokenizer
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Assertion, Claim, Entity, Mention, Record, Relation, RelationMention
 from kumihimo.core.settings import Tokens
+from kumihimo.core.signature import declare
 from kumihimo.core.table import Group, Table
 from kumihimo.index.chunk_background import Description
 from kumihimo.index.imports import ImportedDescription
 from kumihimo.llm.prompts import render_prompt, require_complete_text
 from kumihimo.llm.protocols import LLM
+from kumihimo.text.graph_edits import parse_edits
 from kumihimo.text.name_keys import entity_id, name_key
 from kumihimo.text.packs import pack_texts
 from kumihimo.text.repetition import drop_contained
@@ -34,6 +36,7 @@ _PACK_TOKENS = 4000  # maximum of a pack
 _PACK_SHARE = 0.6  # minimum of a pack, as a share of the longest description: by default 360 tokens, about 250 words
 
 
+@declare(shared={"aliases": "mentions"})
 def entities(
     mentions: Group[Mention],
     descriptions: Table[Description],
@@ -42,17 +45,21 @@ def entities(
     llm: LLM | None,
     *,
     description_tokens: Tokens = 600,
+    aliases: tuple[str, ...] = (),
 ) -> Entity:
     """Merge the mentions of one entity, whatever their types, into one description.
 
     (GraphRAG, arXiv:2404.16130, section 3.1.3.) The description joins the mentions; above `description_tokens` a model
-    merges them. But: the paper merges every description; here short ones stay word for word.
+    merges them. But: the paper merges every description; here short ones stay word for word. aliases: may give it a
+    name and a type.
     """
+    entity, edits = mentions[0].entity, parse_edits(aliases)
     forms = sort_by_frequency(mention.name for mention in mentions)
-    types = sort_by_frequency(mention.type for mention in mentions if mention.type)
-    name = _most_readable(forms, mentions[0].entity)
+    given_type = edits.types.get(entity)
+    types = (given_type,) if given_type else sort_by_frequency(m.type for m in mentions if m.type)
+    name = edits.names.get(entity) or _most_readable(forms, entity)
     bare = Entity(name, next(iter(types), ""), forms, types, mentions=len(mentions), tokens=0)
-    rows = _with_imported(mentions, mentions[0].entity, imported_descriptions)
+    rows = _with_imported(mentions, entity, imported_descriptions)
     limit = _merge_limit(mentions, description_tokens)
     return _with_description(bare, [name], _dated_texts(rows, descriptions), tokenizer, llm, limit)
 

@@ -11,8 +11,10 @@ from typing import ClassVar
 
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Community, Document, Record, Reference
+from kumihimo.core.signature import declare
 from kumihimo.index import extraction_parser
-from kumihimo.text.name_keys import entity_id, name_key, relation_id
+from kumihimo.text.graph_edits import GraphEdits, parse_edits
+from kumihimo.text.name_keys import name_key, relation_id
 from kumihimo.text.text_units import SharedDescription, TextUnit, UnitCommunity, dump_units, load_units
 
 
@@ -86,29 +88,36 @@ def imported_units(document: Document) -> Iterable[ImportedUnit]:
     ]
 
 
-def imported_descriptions(imported_unit: ImportedUnit) -> Iterable[ImportedDescription]:
+@declare(shared={"aliases": "mentions"})
+def imported_descriptions(
+    imported_unit: ImportedUnit, *, aliases: tuple[str, ...] = ()
+) -> Iterable[ImportedDescription]:
     """Return the descriptions that rest on this text unit first."""
     for description in load_unit(imported_unit.content).descriptions:
         yield ImportedDescription(
-            _subject_id(description), _document_ids(imported_unit.folder, description.documents), text=description.text
+            _subject_id(description, parse_edits(aliases)),
+            _document_ids(imported_unit.folder, description.documents),
+            text=description.text,
         )
 
 
-def imported_communities(imported_unit: ImportedUnit) -> Iterable[ImportedCommunity]:
+@declare(shared={"aliases": "mentions"})
+def imported_communities(imported_unit: ImportedUnit, *, aliases: tuple[str, ...] = ()) -> Iterable[ImportedCommunity]:
     """Return the communities that rest on this unit first."""
+    edits = parse_edits(aliases)
     for community in load_unit(imported_unit.content).communities:
         yield ImportedCommunity(
             community=community.key,
             level=community.level,
             parent=community.parent,
-            members=tuple(dict.fromkeys(map(entity_of_name, community.members))),
+            members=tuple(dict.fromkeys(map(edits.entity_of, community.members))),
             documents=_document_ids(imported_unit.folder, community.documents),
             title=community.title,
             summary=community.summary,
             rating=min(max(community.rating, 0.0), 10.0),
             reason=community.reason,
             findings=tuple((finding.summary, finding.explanation) for finding in community.findings),
-            sources=_report_sources(community),
+            sources=_report_sources(community, edits),
         )
 
 
@@ -120,11 +129,6 @@ def load_unit(content: str) -> TextUnit:
     """Return the unit of a row."""
     [unit] = load_units(content)
     return unit
-
-
-def entity_of_name(name: str) -> str:
-    """Return the id of an imported entity."""
-    return entity_id(name_key(name))
 
 
 def unit_records(unit: ImportedUnit) -> list[extraction_parser.ExtractedRecord]:
@@ -203,8 +207,8 @@ def _path_to_root(leaf: str, rows: Mapping[str, ImportedCommunity]) -> list[str]
     return path
 
 
-def _subject_id(description: SharedDescription) -> str:
-    ids = [entity_of_name(name) for name in description.names]
+def _subject_id(description: SharedDescription, edits: GraphEdits) -> str:
+    ids = [edits.entity_of(name) for name in description.names]
     return ids[0] if len(ids) == 1 else relation_id(*ids[:2])
 
 
@@ -219,13 +223,14 @@ def _document_ids(folder: str, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({hash_parts("/".join(filter(None, [folder, name]))) for name in names}))
 
 
-def _report_sources(community: UnitCommunity) -> tuple[tuple[Reference, ...], ...]:
+def _report_sources(community: UnitCommunity, edits: GraphEdits) -> tuple[tuple[Reference, ...], ...]:
     """Return the rows that the summary and each finding name."""
-    return ((), *(tuple(dict.fromkeys(map(_reference, finding.sources))) for finding in community.findings))
+    findings = ([_reference(names, edits) for names in finding.sources] for finding in community.findings)
+    return ((), *(tuple(dict.fromkeys(references)) for references in findings))
 
 
-def _reference(names: tuple[str, ...]) -> Reference:
-    ids = [entity_of_name(name) if name else "" for name in names[:2]]
+def _reference(names: tuple[str, ...], edits: GraphEdits) -> Reference:
+    ids = [edits.entity_of(name) if name else "" for name in names[:2]]
     if len(names) == 1:
         return "entities", ids[0]
     if len(names) == 2:

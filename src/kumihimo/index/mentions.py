@@ -1,11 +1,10 @@
 """a chunk -> mentions, ties, assertions: its entities, relations and claims, by one conversation with a model."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, MalformedReply
 from kumihimo.core.records import Assertion, Chunk, Mention, Record, RelationMention
 from kumihimo.core.settings import Bounds, Line, Names
@@ -14,15 +13,22 @@ from kumihimo.core.table import Table
 from kumihimo.index import extraction_parser, extraction_rules, imports
 from kumihimo.index.batched_calls import rows_or_failure
 from kumihimo.index.chunk_background import ChunkBackground, Description, find_reading, read_background
+from kumihimo.index.extracted_rows import (
+    EntityNames,
+    Records,
+    build_assertions,
+    build_mentions,
+    build_ties,
+    edit_mentions,
+    edit_ties,
+)
 from kumihimo.index.imports import ImportedUnit
 from kumihimo.index.name_records import Aliases, ChunkNames, NameMerges, NameResolver
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Messages, Reply
-from kumihimo.text import name_keys
+from kumihimo.text.graph_edits import parse_edits
 
 R = TypeVar("R", bound=Record)
-Records = Sequence[extraction_parser.ExtractedRecord]
-EntityOf = Callable[[str], str]  # a name -> the id of its entity
 # complete text, its records, and whether the reply was cut
 ParsedTurn = tuple[str, extraction_parser.ParsedExtraction, bool]
 
@@ -76,18 +82,12 @@ def mentions(
     the chunk, and the full names of short forms in it. What another system extracted is taken as it
     is.
     """
-    if unit := imported_units.get(chunk.id):
-        return build_mentions(imports.unit_records(unit), imports.entity_of_name)
-    resolver = _find_resolver(chunk, merges, aliases, extraction)
+    unit = imported_units.get(chunk.id)
+    resolver = _find_resolver(chunk, unit, merges, aliases, extraction)
+    if unit:
+        return build_mentions(imports.unit_records(unit), EntityNames(resolver))
     if llm is None:
-        from kumihimo.index.rules import ner  # imported here: only a build needs the rules
-
-        rows = ner.find_mentions(chunk, names.get(chunk.id), resolver)
-        if not (known := extraction_rules.find_known_entities(extraction.known_entities, chunk.text)):
-            return rows
-        found = list(build_mentions([entity.record for entity in known], entity_ids([], resolver)))
-        types = {row.entity: row.type for row in found if row.type}
-        return [*found, *(replace(row, type=types.get(row.entity, row.type)) for row in rows)]
+        return edit_mentions(_find_by_rule(chunk, names.get(chunk.id), resolver, extraction), resolver)
     return _extract_rows(build_mentions, chunk, (chunks, merges, descriptions), llm, extraction, resolver)
 
 
@@ -109,14 +109,17 @@ def ties(
     But: a relation has keywords too (LightRAG, arXiv:2410.05779, section 3.1); a relation of an entity with itself is
     dropped.
     """
-    if unit := imported_units.get(chunk.id):
-        return build_relation_mentions(imports.unit_records(unit), imports.entity_of_name)
-    resolver = _find_resolver(chunk, merges, aliases, extraction)
+    unit = imported_units.get(chunk.id)
+    resolver = _find_resolver(chunk, unit, merges, aliases, extraction)
+    if unit:
+        return build_ties(imports.unit_records(unit), EntityNames(resolver))
     if llm is None:
         from kumihimo.index.rules import ner
 
-        return ner.find_relation_mentions(chunk, names.get(chunk.id), resolver)
-    return _extract_rows(build_relation_mentions, chunk, (chunks, merges, descriptions), llm, extraction, resolver)
+        found = names.get(chunk.id)
+        mentions = _find_by_rule(chunk, found, resolver, extraction)
+        return edit_ties(ner.find_relation_mentions(chunk, found, resolver), mentions, resolver)
+    return _extract_rows(build_ties, chunk, (chunks, merges, descriptions), llm, extraction, resolver)
 
 
 @declare(scope="mentions")
@@ -139,26 +142,50 @@ def assertions(
     as in the released code: TRUE, FALSE or SUSPECTED; any other word counts as SUSPECTED.
     """
     if unit := imported_units.get(chunk.id):
-        return _build_assertions(imports.unit_records(unit), imports.entity_of_name)
+        resolver = _find_resolver(chunk, unit, merges, aliases, extraction)
+        return build_assertions(imports.unit_records(unit), EntityNames(resolver))
     if llm is None or not claims:
         return []
-    resolver = _find_resolver(chunk, merges, aliases, extraction)
+    resolver = _find_resolver(chunk, unit, merges, aliases, extraction)
     return _extract_rows(
-        _build_assertions, chunk, (chunks, merges, descriptions), llm, extraction, resolver, claims=True, about=about
+        build_assertions, chunk, (chunks, merges, descriptions), llm, extraction, resolver, claims=True, about=about
     )
 
 
+def _find_by_rule(
+    chunk: Chunk, names: ChunkNames | None, resolver: NameResolver, extraction: ExtractionSettings
+) -> Iterator[Mention]:
+    """Yield the mentions of known entities, and those by rule."""
+    from kumihimo.index.rules import ner  # imported here: only a build needs the rules
+
+    known = extraction_rules.find_known_entities(extraction.known_entities, chunk.text)
+    found = build_mentions([entity.record for entity in known], EntityNames(resolver))
+    types = {row.entity: row.type for row in found if row.type}
+    yield from found
+    for row in ner.find_mentions(chunk, names, resolver):
+        yield replace(row, type=types[row.entity]) if row.entity in types else row
+
+
 def _find_resolver(
-    chunk: Chunk, merges: Table[NameMerges], aliases: Aliases, extraction: ExtractionSettings
+    chunk: Chunk,
+    unit: ImportedUnit | None,
+    merges: Table[NameMerges],
+    aliases: Aliases,
+    extraction: ExtractionSettings,
 ) -> NameResolver:
-    """Return the resolver of a chunk, with the names of known entities."""
+    """Return the resolver of a chunk, with the names of known entities.
+
+    What another system extracted from it has the names of a person alone.
+    """
+    if unit:
+        return NameResolver(edits=parse_edits(aliases), document=chunk.document)
     known = extraction_rules.parse_known_entities(extraction.known_entities)
     lines = (" = ".join(entity.names) for entity in known if entity.names[1:])
     return NameResolver.for_document(chunk.document, merges, (*aliases, *lines))
 
 
 def _extract_rows(
-    build: Callable[[Records, EntityOf], Iterable[R]],
+    build: Callable[[Records, EntityNames], Iterable[R]],
     chunk: Chunk,
     tables: tuple[Table[Chunk], Table[NameMerges], Table[Description]],
     llm: LLM,
@@ -174,7 +201,7 @@ def _extract_rows(
     background = read_background(reading.chunk, *tables)
     records, failure = extract_records(reading.chunk, background, llm, extraction, **claim_options)
     known = extraction_rules.find_known_entities(extraction.known_entities, reading.chunk.text)
-    entity_of = entity_ids([*records, *(entity.record for entity in known)], resolver)
+    entity_of = EntityNames.of([*records, *(entity.record for entity in known)], resolver)
     records = extraction_rules.apply_rules(records, known, extraction.relation_types, entity_of)
     own = [record for record in records if reading.holds(_names_of(record))]
     return rows_or_failure(dict.fromkeys(build(own, entity_of)), failure)
@@ -184,54 +211,6 @@ def _names_of(record: extraction_parser.ExtractedRecord) -> list[str]:
     """Return the names that a record is about."""
     fields = ("name", "source", "target", "subject", "object")
     return [name for field in fields if (name := getattr(record, field, ""))]
-
-
-def entity_ids(records: Records, resolver: NameResolver) -> EntityOf:
-    """Return a function from a name to its entity id."""
-    types = {name_keys.name_key(r.name): r.type for r in records if isinstance(r, extraction_parser.ExtractedEntity)}
-
-    def entity_of(name: str) -> str:
-        key = name_keys.name_key(name)
-        return resolver.entity_of_key(key, types.get(key, ""))
-
-    return entity_of
-
-
-def build_mentions(records: Records, entity_of: EntityOf) -> Iterator[Mention]:
-    """Yield mentions of entities, and of relation ends without an entity record."""
-    described_ids = {entity_of(r.name) for r in records if isinstance(r, extraction_parser.ExtractedEntity)}
-    for record in records:
-        if isinstance(record, extraction_parser.ExtractedEntity):
-            yield Mention(entity_of(record.name), record.name, record.type.lower(), text=record.text)
-        elif isinstance(record, extraction_parser.ExtractedRelation):
-            for name in (record.source, record.target):
-                if (entity := entity_of(name)) not in described_ids:
-                    yield Mention(entity, name, type="")
-
-
-def build_relation_mentions(records: Records, entity_of: EntityOf) -> Iterator[RelationMention]:
-    """Yield the relation mentions of the records."""
-    for record in records:
-        if not isinstance(record, extraction_parser.ExtractedRelation):
-            continue
-        ends = sorted((entity_of(name), name) for name in (record.source, record.target))
-        (source, first), (target, second) = ends
-        if source != target:
-            id, names = name_keys.relation_id(source, target), (first, second)
-            yield RelationMention(id, source, target, names, record.keywords, record.strength, text=record.text)
-
-
-def _build_assertions(records: Records, entity_of: EntityOf) -> Iterator[Assertion]:
-    """Yield the assertions of the records."""
-    for record in records:
-        if not isinstance(record, extraction_parser.ExtractedClaim):
-            continue
-        subject = entity_of(record.subject)
-        object_id = entity_of(record.object) if record.object else ""
-        names = (record.subject, record.object) if object_id else (record.subject,)
-        claim = hash_parts(subject, object_id, name_keys.name_key(record.type))
-        details = record.type.lower(), record.status, record.start, record.end, record.quote
-        yield Assertion(claim, subject, object_id, names, *details, text=record.text)
 
 
 @dataclass(slots=True)

@@ -5,20 +5,22 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Annotated, ClassVar, Self
 
 from kumihimo.core.records import Record
 from kumihimo.core.settings import Bounds, TextForm
 from kumihimo.core.table import Table
-from kumihimo.text.name_keys import entity_id, find_alias_fault, local_key, name_key, parse_aliases
+from kumihimo.text.graph_edits import GraphEdits, find_edit_fault, local_key, parse_edits
+from kumihimo.text.name_keys import entity_id, name_key
 
 PERSON_TYPES = frozenset(["person", "people", "character", "人物", "人"])
 PERSON_RULES = frozenset(["surname", "given name"])  # rules that hold for persons only
 
-_ALIAS = TextForm("`name = other name` or `name != other name`", lambda line: not find_alias_fault({1: line}))
-Aliases = Annotated[tuple[Annotated[str, Bounds(1, 10_000), _ALIAS], ...], Bounds(0, 100_000)]
-_parse_aliases = lru_cache(maxsize=16)(parse_aliases)  # each chunk has the same lines
+_EDIT = TextForm(
+    "`name = other name`, `name != other name`, or another edit of the graph",
+    lambda line: not find_edit_fault({1: line}),
+)
+Aliases = Annotated[tuple[Annotated[str, Bounds(1, 10_000), _EDIT], ...], Bounds(0, 100_000)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +57,19 @@ class NameMerges(Record):
 class NameResolver:
     """The entities of the names of one document.
 
-    merged: key of a form -> key of its name, and the rule. aliases: as `parse_aliases` returns them.
+    merged: key of a form -> key of its name, and the rule. edits: of a person.
     """
 
     merged: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    aliases: Mapping[str, str] = field(default_factory=dict)
+    edits: GraphEdits = field(default_factory=GraphEdits)
     document: str = ""
 
     @classmethod
     def for_document(cls, document: str, merges: Table[NameMerges], alias_lines: tuple[str, ...] = ()) -> Self:
-        """Return the resolver of a document, with the user's alias lines."""
+        """Return the resolver of a document, with the user's lines."""
         row = merges.get(document)
         keys = {name_key(form): (name_key(name), rule) for form, name, rule in row.merges} if row else {}
-        return cls(keys, _parse_aliases(alias_lines), document)
+        return cls(keys, parse_edits(alias_lines), document)
 
     def entity_of_key(self, key: str, kind: str = "") -> str:
         """Return the entity id for the key of a name.
@@ -75,8 +77,10 @@ class NameResolver:
         The user's aliases come first, then the rules. A rule for persons needs the type
         of a person, or none.
         """
-        here = self.aliases.get(local_key(key, self.document)) if self.aliases else None
-        if not here and key not in self.aliases and key in self.merged:
+        aliases = self.edits.aliases
+        is_given = key in aliases or (bool(aliases) and local_key(key, self.document) in aliases)
+        if not is_given and key in self.merged:
             name, rule = self.merged[key]
             key = name if rule not in PERSON_RULES or not kind or kind.lower() in PERSON_TYPES else key
-        return entity_id(here or self.aliases.get(key, key))
+        here = aliases.get(local_key(key, self.document)) if aliases else None
+        return entity_id(here or aliases.get(key, key))

@@ -1,15 +1,11 @@
 """chunks -> names -> merges: the names of a document, and which of them are forms of one name."""
 
-from functools import lru_cache
-
 from kumihimo.core.records import Chunk
 from kumihimo.core.signature import declare
 from kumihimo.core.table import Group, Table
 from kumihimo.index.name_records import Aliases, ChunkNames, NameMerges
 from kumihimo.llm.protocols import NamedEntityRecognizer
-from kumihimo.text.name_keys import parse_distinct_names
-
-_parse_distinct = lru_cache(maxsize=16)(parse_distinct_names)
+from kumihimo.text.graph_edits import parse_edits
 
 
 def names(chunk: Chunk, recognizer: NamedEntityRecognizer | None) -> ChunkNames:
@@ -36,5 +32,5 @@ def merges(names: Group[ChunkNames], chunks: Table[Chunk], *, aliases: Aliases =
 
     typed_names = (name for row in names for *_, typed_names in row.sentences for name in typed_names)
     acronyms = (acronym for row in names for acronym in row.acronyms)
-    triples = resolve_names(typed_names, acronyms, read_text, _parse_distinct(aliases))
+    triples = resolve_names(typed_names, acronyms, read_text, parse_edits(aliases).distinct)
     return NameMerges(tuple(triples)) if triples else None

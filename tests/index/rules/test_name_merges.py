@@ -7,6 +7,7 @@ import pytest
 from kumihimo.core.records import Chunk
 from kumihimo.index.name_records import NameResolver
 from kumihimo.index.rules.name_merges import resolve_names
+from kumihimo.text.graph_edits import parse_edits
 from kumihimo.text.name_keys import entity_id, name_key
 from tests.index.factories_names import merges_of
 
@@ -150,5 +151,5 @@ def test_a_type_that_a_model_gives_decides_at_each_mention() -> None:
 
 
 def test_the_lines_of_the_user_come_first() -> None:
-    resolver = NameResolver({"kerrow": ("martha kerrow", "surname")}, {"kerrow": "joss kerrow"})
+    resolver = NameResolver({"kerrow": ("martha kerrow", "surname")}, parse_edits(("Joss Kerrow = Kerrow",)))
     assert resolver.entity_of_key(name_key("Kerrow")) == entity_id("joss kerrow")

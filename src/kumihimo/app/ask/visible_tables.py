@@ -218,7 +218,8 @@ class VisibleTables:
                 ports["recognizer"] = recognizer
             if "llm" in step.signature.optional_ports:
                 del ports["llm"]
-            settings = self.catalogue.settings_for_step(step.name, self.settings)
+            built = self.catalogue.settings_for_step(step.name, self.db.meta("settings", {}))
+            settings = {name: step.signature.settings[name].parse(step.scope, value) for name, value in built.items()}
             return Task(step, settings, ports, rows, {}, from_scratch=True)
 
         rows = Views(self.catalogue.wired, stored_rows, task_of, memory, self.db.check_cancelled).rows(table.name)

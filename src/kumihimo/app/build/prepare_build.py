@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from kumihimo.app.ask.questions import open_snapshot
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.build.build import Build, default_methods, models_by_scope, steps_using_llm
+from kumihimo.app.build.graph_edits import find_unmatched
 from kumihimo.app.build.remote_sources import split_addresses
 from kumihimo.app.opened import catalogue, results
 from kumihimo.app.opened.open_index import OpenIndex
@@ -66,6 +68,7 @@ def prepare_build(
     source. batch: the methods that a waiting batch was started for count as named.
     """
 
+    index = index.with_current_edits()
     sources = load_sources(db, index.base)
     named = trust.file_grants(index.folder, paths)
     try:
@@ -124,7 +127,8 @@ def run_and_save(index: OpenIndex, build: Build) -> results.Built:
     with open_executor(index, settings, build.budget.cancel) as executor:
         built = replace(build, executor=executor).run()
     save_sources(build.db, build.sources, index.base)
-    return built
+    snapshot = Snapshot(build.db, index.catalogue, index.settings, index.tokenizer, index.models, {})
+    return replace(built, unmatched=find_unmatched(snapshot))
 
 
 def open_executor(

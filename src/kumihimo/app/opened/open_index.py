@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -31,20 +31,22 @@ class IndexAddress:
     place: str = field(repr=False)  # holds the password of a database, if its address does
     cache: str  # a file; empty: the cache is in the index
     layers: Sequence[SettingValues]
+    reads_files: bool = False  # whether the third layer is that of aliases.txt
 
     def open(self) -> "OpenIndex":
         """Open the index.
 
         kumi.toml and the environment are not read again.
         """
-        return connect_index(self.place, self.layers, cache=self.cache or None)
+        return connect_index(self.place, self.layers, cache=self.cache or None, reads_files=self.reads_files)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenIndex:
     """An open index: its place, and what reads and writes it.
 
-    cache: of replies, which several indexes may share. address: None if it uses functions passed to `Kumihimo.open`,
+    cache: of replies, which several indexes may share. layers: of settings. reads_files: as for
+    `IndexAddress`. address: None if it uses functions passed to `Kumihimo.open`,
     which another process cannot have. files: the vector files that are mapped.
     """
 
@@ -56,6 +58,8 @@ class OpenIndex:
     settings: dict[str, dict[str, object]]
     models: ModelRegistry
     tokenizer: context.Tokenizer
+    layers: Sequence[SettingValues]
+    reads_files: bool
     address: IndexAddress | None
     files: MappedFiles = field(default_factory=dict)
     build_lock: Lock = field(default_factory=Lock)  # of builds that questions start
@@ -70,6 +74,14 @@ class OpenIndex:
         """Return the folder of kumi.toml, which stored paths are relative to."""
         return self.place.base
 
+    def with_current_edits(self) -> "OpenIndex":
+        """Return the index with the lines that aliases.txt has now."""
+        if not self.reads_files:
+            return self
+        layers = [*self.layers[:2], config.read_aliases(self.base / config.ALIASES), *self.layers[3:]]
+        values = self.settings_registry.own_values(resolve_settings(self.settings_registry.all, *layers))
+        return replace(self, layers=layers, settings={**self.settings, "mentions": values["mentions"]})
+
     def close(self) -> None:
         """Close the files."""
         self.store.close()
@@ -83,10 +95,12 @@ def connect_index(
     cache: str | Path | None = None,
     catalogue: wiring.Catalogue | None = None,
     functions: Mapping[str, ModelFunction] | None = None,
+    reads_files: bool = False,
 ) -> OpenIndex:
     """Return an open index with these layers of settings, and no others.
 
-    functions: models in place of servers, by their kind.
+    functions: models in place of servers, by their kind. reads_files: as for `IndexAddress`; then each build reads
+    aliases.txt again.
     """
     place, catalogue = IndexPlace.at(place, cache), catalogue or catalogues.installed_catalogue()
     registry, store, replies = SettingsRegistry(catalogue), place.open_store(), ResponseCache(place.open_cache())
@@ -97,11 +111,21 @@ def connect_index(
     trust.register_secrets(values, registry.all)
     cache_file = str(place.cache_file.absolute()) if place.cache_file else ""
     is_alone = functions or catalogue is not catalogues.installed_catalogue()
-    address = None if is_alone else IndexAddress(place.address, cache_file, layers)
+    address = None if is_alone else IndexAddress(place.address, cache_file, layers, reads_files)
     models = ModelRegistry(registry.model_values(values), lambda: replies, place.base, functions or {})
     settings = registry.own_values(values)
     return OpenIndex(
-        place, store, replies, catalogue, registry, settings, models, local_embedder.LocalTokenizer(), address
+        place,
+        store,
+        replies,
+        catalogue,
+        registry,
+        settings,
+        models,
+        local_embedder.LocalTokenizer(),
+        layers,
+        reads_files,
+        address,
     )
 
 
@@ -133,4 +157,4 @@ def open_index(
     functions = name_functions({"chat": chat, "embedding": embed, "reranking": rerank}, settings or {})
     below, above = function_layers(functions)
     all_layers = [below, *layers, settings or {}, above]
-    return connect_index(place, all_layers, cache=cache, catalogue=catalogue, functions=functions)
+    return connect_index(place, all_layers, cache=cache, catalogue=catalogue, functions=functions, reads_files=True)

@@ -41,6 +41,7 @@ class Built:
     the cache. skipped_methods: paid methods that the user has not requested. rule_based: methods to name for a graph
     made by the chat model; rules have made it, though there is a model. batch: of a build that waits for batches, or
     has collected some; while requests wait, the index stays as it was.
+    unmatched: lines of aliases.txt that are about nothing in the index.
     """
 
     read: int
@@ -61,6 +62,7 @@ class Built:
     new: int = 0
     changed: int = 0
     batch: BatchState | None = None
+    unmatched: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +181,7 @@ class Status:
     missing: Mapping[str, str] = field(default_factory=dict)  # methods and steps that are gone, and who offered them
     waiting: int = 0  # requests in batches
     fields: Mapping[str, int] = field(default_factory=dict)  # of filters -> documents that have it
+    unmatched: tuple[str, ...] = ()  # lines of aliases.txt that are about nothing in the index
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,6 @@ def describe_built(built: Built) -> dict[str, Any]:
 
     Long lists are cut; `listed` has their full lengths.
     """
-    lists = {name: getattr(built, name) for name in ("failed", "skipped", "partial", "empty")}
+    lists = {name: getattr(built, name) for name in ("failed", "skipped", "partial", "empty", "unmatched")}
     short = replace(built, **{name: values[:_MAX_LISTED] for name, values in lists.items()})
     return {**asdict(short), "listed": {name: len(values) for name, values in lists.items()}}

@@ -9,7 +9,7 @@ from pathlib import Path
 from kumihimo.core.errors import MAX_SHOWN, SettingsError, describe_unknown
 from kumihimo.core.settings import Setting, SettingValues
 from kumihimo.index import metadata_fields
-from kumihimo.text import name_keys, safe_write
+from kumihimo.text import graph_edits, safe_write
 
 ENV_PREFIX = "KUMI_"
 NON_SETTINGS = ("KUMI_INDEX", "KUMI_CACHE", "KUMI_CONFIG", "KUMI_LANG", "KUMI_OFFLINE", "KUMI_TRUST")  # other variables
@@ -22,10 +22,8 @@ _FIELDS_EXAMPLE = """
 # maximum = 3  # of values
 # categories = []  # the allowed values; none: any value
 """
-_ALIASES_HEADER = (
-    "# Names of the same thing, a line each: the first is kept. Delete a line to undo it. A != B keeps two apart.\n"
-)
-
+_ALIASES_HEADER = "# A line each: A = B are one entity, shown as A; A != B are two. Delete a line to undo it.\n"
+ALIASES = "aliases.txt"  # beside kumi.toml
 KnownSettings = Mapping[str, Mapping[str, Setting]]
 
 
@@ -74,10 +72,10 @@ def fields_to_settings(settings: SettingValues, source: str = "settings") -> Set
 
 
 def read_aliases(path: Path) -> SettingValues:
-    """Return the aliases in a file, as a setting.
+    """Return the lines of an alias file, as a setting.
 
-    A line reads `Bob Cratchit = Robert Cratchit`, or `Bob != Robert` to keep two names apart. Empty lines and lines
-    that begin with # are skipped. Raises SettingsError for a line that is no alias, or that contradicts another.
+    `text.graph_edits` describes the lines. Empty ones and those that begin with # are skipped. Raises SettingsError for
+    a line that is no edit, or that contradicts another.
     """
     safe_write.check_ordinary_file(path)
     if not path.exists():
@@ -89,7 +87,7 @@ def read_aliases(path: Path) -> SettingValues:
     numbered = {
         n: line.strip() for n, line in enumerate(lines, 1) if line.strip() and not line.lstrip().startswith("#")
     }
-    if fault := name_keys.find_alias_fault(numbered):
+    if fault := graph_edits.find_edit_fault(numbered):
         raise SettingsError(f"{path}: {fault}")
     return {"mentions": {"aliases": tuple(dict.fromkeys(numbered.values()))}} if numbered else {}
 
@@ -102,6 +100,13 @@ def append_aliases(path: Path, lines: Iterable[str]) -> None:
     if addition:
         prefix = _ALIASES_HEADER if not text else "" if text.endswith("\n") else "\n"
         safe_write.write_file(path, [text + prefix + addition], force=True)
+
+
+def remove_alias(path: Path, line: str) -> None:
+    """Remove a line from an alias file."""
+    path = safe_write.resolve_link(path)
+    kept = [each for each in _read_text(path).splitlines(keepends=True) if each.strip("\ufeff \t\r\n") != line]
+    safe_write.write_file(path, ["".join(kept)], force=True)
 
 
 def _read_text(path: Path) -> str:

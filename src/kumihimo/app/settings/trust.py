@@ -11,7 +11,7 @@ from shlex import quote
 from tempfile import mkstemp
 from typing import NamedTuple
 
-from kumihimo.app.settings.config import KnownSettings, read_aliases, read_environment, read_settings_file
+from kumihimo.app.settings.config import ALIASES, KnownSettings, read_aliases, read_environment, read_settings_file
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.network import AddressForm, is_local
 from kumihimo.core.redaction import register_secret, register_url_secrets
@@ -76,7 +76,7 @@ def read_trusted_layers(
     path = folder / "kumi.toml"
     file_settings = read_settings_file(path)
     check_trust(path, file_settings, scopes, environment)
-    aliases = read_aliases(path.with_name("aliases.txt"))
+    aliases = read_aliases(path.with_name(ALIASES))
     return file_settings, aliases, read_environment(scopes, environment)
 
 

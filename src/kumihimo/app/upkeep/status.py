@@ -7,6 +7,7 @@ from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.community_tree import index_levels, table_or_empty
 from kumihimo.app.browse.document_list import partial_documents
 from kumihimo.app.build.batch import count_waiting
+from kumihimo.app.build.graph_edits import find_unmatched
 from kumihimo.app.build.remote_sources import describe_source
 from kumihimo.app.opened.catalogue import missing_entries
 from kumihimo.app.opened.open_index import OpenIndex
@@ -25,7 +26,8 @@ def read_status(index: OpenIndex, *, levels: bool, rights: str = "", modularity:
         tables = db, index.catalogue, index.settings, index.tokenizer
         snapshot = Snapshot(*tables, index.models, {}, rights=rights.strip())
         status = _read_visible(snapshot, levels, modularity=modularity)
-        return status if snapshot.rights else replace(status, **_read_rest(index, db))
+        rest = {} if snapshot.rights else {**_read_rest(index, db), "unmatched": find_unmatched(snapshot)}
+        return replace(status, **rest)
 
 
 def _read_visible(snapshot: Snapshot, levels: bool, *, modularity: bool) -> Status:

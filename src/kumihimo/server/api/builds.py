@@ -11,14 +11,16 @@ from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
 from kumihimo.app.browse.json_values import Json, plain
+from kumihimo.app.facade import Kumihimo
 from kumihimo.llm.budget import Caps
 from kumihimo.server import problems, uploads
 from kumihimo.server.access import BUILD_DETAILS, Access, Allowed
-from kumihimo.server.api.parameters import STRICT, Body, Name, PathText
+from kumihimo.server.api.parameters import STRICT, Body, Mended, Name, PathText
 from kumihimo.server.builds import BuildJob
 from kumihimo.server.responses import ServerEvent, event_response, json_response, parse_last_event_id
 
 router = APIRouter(tags=["builds"])
+_MAX_LINE = 4000  # characters of an edit
 _OPEN_FIELDS = ("id", "kind", "state", "created", "started", "ended")
 
 
@@ -100,6 +102,37 @@ async def cancel_build(access: Allowed, id: Name) -> Response:
     """
     job = access.served.builds.cancel(find_job(access, id).id)
     return await json_response(lambda: build_json(access, job))
+
+
+@dataclass(frozen=True, kw_only=True)
+class EditBody:
+    """A line of aliases.txt. undo: to be removed."""
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+    line: Annotated[str, Field(min_length=1, max_length=_MAX_LINE), Mended]
+    undo: bool = False
+
+
+@router.get("/edits")
+async def list_edits(access: Allowed) -> Response:
+    """List the edits of the graph.
+
+    Each line comes with whether it is about something in the index.
+    """
+    return JSONResponse({"edits": await access.questions.run(Kumihimo.edit)})
+
+
+@router.post("/edits", status_code=202)
+async def edit_graph(access: Allowed, body: Body[EditBody]) -> Response:
+    """Add a line to aliases.txt, or remove one; queue a build."""
+    job = await apply_edit(access, body.line, undo=body.undo)
+    return await json_response(lambda: build_json(access, job), 202)
+
+
+async def apply_edit(access: Access, line: str, *, undo: bool = False) -> BuildJob:
+    """Add or remove a line of aliases.txt, and return the build."""
+    await access.questions.run(lambda kumi: kumi.edit(line, undo=undo))
+    return access.served.builds.index(key=access.grant.key)
 
 
 def visible_jobs(access: Access) -> list[BuildJob]:

@@ -15,9 +15,11 @@ from kumihimo.app.browse.graph_path import GraphPath, find_path
 from kumihimo.app.browse.json_values import Json, community_json, neighbour_json, relation_json, report_json
 from kumihimo.core.records import Entity, Record, Report
 from kumihimo.core.table import Table
+from kumihimo.server.api import builds
 from kumihimo.server.pages import errors, markdown, rendering
 from kumihimo.server.pages.context import AllowedPage, read_or
 from kumihimo.server.problems import require_row
+from kumihimo.server.sessions import read_form
 from kumihimo.text import name_keys, tokens
 
 router = APIRouter(route_class=errors.PageRoute, include_in_schema=False)
@@ -124,6 +126,14 @@ def _show_path(path: GraphPath) -> Json:
     pairs = zip(path.relations, path.entities[1:], strict=True)
     steps = [{"relation": relation_json(relation), "entity": entity} for relation, entity in pairs]
     return {"first": path.entities[0] if path.entities else None, "steps": steps, "complete": path.complete}
+
+
+@router.post("/edits")
+async def edit_graph(page: AllowedPage) -> Response:
+    """Add a line that mends the graph, and queue a build."""
+    line = (await read_form(page.request)).get("line", "")
+    await builds.apply_edit(page.access, line)
+    return RedirectResponse(page.address("/documents", "builds"), 303)
 
 
 @router.get("/reports")
