@@ -62,6 +62,25 @@ def test_the_index_holds_what_the_store_holds(kumi: Kumihimo, tmp_path: Path) ->
         assert kumi.ask("Who winds the tide clock?", method).citations
 
 
+def test_edits_are_applied_to_what_is_imported(tmp_path: Path) -> None:
+    lines = ["Captain Quill = Ada Quill", "type: tide clock = machine", "delete: Bo Lind"]
+    (tmp_path / "aliases.txt").write_text("\n".join(lines), "utf-8")
+    with Kumihimo.open(tmp_path / ".kumi", settings={"mentions": {"claims": True}}) as kumi:
+        imported = import_store(kumi, "graphrag", write_graphrag(tmp_path / "letters"), methods=METHODS)
+        assert (imported.built.failed, imported.built.unmatched) == ((), ())
+        rows = tables(kumi)
+        entities = {row.name: row for row in rows["entities"]}
+        assert entities["Captain Quill"].text == "Ada Quill keeps the harbour and winds the clock."
+        assert entities["tide clock"].type == "machine"
+        assert "Bo Lind" not in entities
+        assert rows["claims"] == []
+        assert not [row for row in rows["relations"] if "Bo Lind" in row.names]
+        leaves = {frozenset(row.members) for row in rows["communities"] if row.members}
+        assert frozenset(entities[name].id for name in ("Captain Quill", "tide clock")) in leaves
+        with kumi.snapshot() as snapshot:
+            assert all(list(snapshot.trace(cited)) for row in rows["reports"] for cited in row.citations())
+
+
 @pytest.mark.parametrize("kind", ["lightrag", "nano"])
 def test_working_folders(kumi: Kumihimo, tmp_path: Path, kind: str) -> None:
     path = write_working_folder(tmp_path / "storage", nano=kind == "nano")

@@ -187,6 +187,30 @@ def test_mentions_by_rule_merged_and_reported_on_by_a_model(tmp_path: Path) -> N
     town.kumi.close()
 
 
+def test_edits_ask_only_about_what_they_change_and_are_undone(town: Town) -> None:
+    town.build(SOME_DOCUMENTS)
+    rows, prompts = town.all_rows(), town.reply_counts
+    lines = ["Captain Ada = Ada", "relation: Ada -> Bea = They sail.", "delete: Cal", "type: Bea = sailor"]
+    fill(town.folder, {"aliases.txt": "\n".join(lines)})
+    with Kumihimo.open(town.folder / ".kumi", settings=SETTINGS) as kumi:
+        kumi.models = town.models
+        built = kumi.index(consent=True)
+        assert (built.failed, built.unmatched) == ((), ())
+        with kumi.snapshot() as snapshot:
+            entities = {entity.name: entity for entity in snapshot.table("entities")}
+            texts = {relation.text for relation in snapshot.table("relations")}
+            for table in ("relations", "claims"):
+                assert not [row for row in snapshot.table(table) if "Cal" in row.names]
+        assert entities["Captain Ada"].forms == ("Ada",)
+        assert entities["Bea"].types == ("sailor",)
+        assert "Cal" not in entities
+        assert "They sail." in texts
+        new = [prompt for prompt in town.reply_counts if prompt not in prompts]
+        assert all("You bring several descriptions" in prompt or "You write a report" in prompt for prompt in new)
+    town.kumi.index(recluster=True)
+    assert not differences(town.all_rows(), rows)
+
+
 def test_an_alias_is_followed_and_taken_back(town: Town) -> None:
     town.build(SOME_DOCUMENTS)
     rows, prompts = town.all_rows(), town.reply_counts

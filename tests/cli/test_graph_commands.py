@@ -105,6 +105,39 @@ def test_pairs_are_shown_with_their_lines_and_nothing_is_written(folder: Path) -
     assert "No two entities seem to be the same." in kumi(folder, "entities", "--similar", "--least", "1")[0]
 
 
+def test_a_line_is_added_and_removed(folder: Path) -> None:
+    line, path = "type: Scrooge = miser", folder / "aliases.txt"
+    assert "has changed: `kumi index` applies it" in kumi(folder, "edit", f"  {line} ")[0]
+    kumi(folder, "edit", line)
+    assert path.read_text("utf-8").splitlines()[1:] == [line]
+    path.write_text(f"{path.read_text('utf-8')}# mine\ntype: Marley = ghost\n", "utf-8")
+    assert "matches nothing" in kumi(folder, "edit")[0]
+    assert json.loads(kumi(folder, "edit", "--json")[0])["edits"] == {line: True, "type: Marley = ghost": False}
+    kumi(folder, "edit", "--undo", line)
+    assert path.read_text("utf-8").splitlines()[1:] == ["# mine", "type: Marley = ghost"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["type: Scrooge"], "is no edit: write `type: NAME = TYPE`"),
+        (["relation: Scrooge = x"], "is no edit: write `relation: NAME -> NAME = DESCRIPTION`"),
+        (["relation: Scrooge -> SCROOGE = x"], "is no edit: write `relation: NAME -> NAME = DESCRIPTION`"),
+        (["no relation: Scrooge"], "is no edit: write `no relation: NAME -> NAME`"),
+        (["delete: "], "'delete:' is no alias"),
+        (["type: Marley = ghost"], "matches nothing in the index: write names as `kumi entities` shows them"),
+        (["relation: Ebenezer Scrooge -> Bob Cratchit = He pays him."], "no passage names both; say which document"),
+        (["no relation: Scrooge -> Marley"], "matches nothing in the index"),
+        (["Marley = Jacob"], "matches nothing in the index"),
+        (["--undo", "delete: Scrooge"], "is not in"),
+        (["--undo"], "--undo needs a line"),
+    ],
+)
+def test_a_wrong_line_names_the_remedy_and_changes_nothing(folder: Path, arguments: list[str], message: str) -> None:
+    assert message in " ".join(kumi(folder, "edit", *arguments, code=2)[1].split())
+    assert not (folder / "aliases.txt").exists()
+
+
 def test_pairs_are_written_and_undone(folder: Path) -> None:
     out, _ = kumi(folder, "entities", "--similar", "--write", "--yes")
     assert "0 lines added to" in out  # Bob may be another Cratchit

@@ -162,7 +162,7 @@ def routes_of(app: FastAPI) -> list[tuple[str, str]]:
     return sorted({*api, *pages, *(("POST", path) for path in ("/login", "/logout", "/preferences", "/mcp"))})
 
 
-PAGES = ("/", "/documents", "/documents/{id}/delete", "/builds", "/builds/{id}/cancel")
+PAGES = ("/", "/edits", "/documents", "/documents/{id}/delete", "/builds", "/builds/{id}/cancel")
 
 
 @pytest.fixture(scope="module")

@@ -177,7 +177,7 @@ def test_a_form_never_leads_to_another_site(site: Site, back: str) -> None:
 
 # -- tokens
 
-FORMS = ("/", "/preferences", "/documents/x/delete", "/builds", "/builds/x/cancel", "/logout", "/login")
+FORMS = ("/", "/preferences", "/edits", "/documents/x/delete", "/builds", "/builds/x/cancel", "/logout", "/login")
 
 
 @pytest.mark.parametrize("path", FORMS)

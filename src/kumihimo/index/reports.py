@@ -160,14 +160,15 @@ def imported_report(
     added = tuple(sorted(evidence.keys() - set(given.documents)))
     if sum(evidence[document][0] for document in added) > refresh * sum(rows for rows, _ in evidence.values()):
         return None
+    sources = tuple(tuple(s for s in each if getattr(tables, s[0]).get(s[1])) for each in given.sources)
     report = Report(
         title=given.title,
         summary=given.summary,
         rating=given.rating,
         reason=given.reason,
         findings=given.findings,
-        sources=given.sources,
-        dropped=0,
+        sources=sources,
+        dropped=sum(map(len, given.sources)) - sum(map(len, sources)),  # rows that edits have left out
         level=community.level,
         elements=0,
         tokens=0,

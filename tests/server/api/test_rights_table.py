@@ -100,6 +100,7 @@ class Town:
 
 
 FILES = {"file": ("open.md", b"---\naccess: open\n---\nA note.")}
+EDIT = "type: Ada Holm = sailor"
 UPLOAD = Example("POST", "/api/v1/documents", 202, {"files": FILES})
 
 
@@ -132,6 +133,8 @@ def examples(ids: Ids) -> dict[str, Example]:
         "POST /api/v1/documents/paths": (202, {"json": {"path": "harbour.md"}}),
         "POST /api/v1/builds": (202, {"json": {}}),
         "POST /api/v1/builds/{id}/cancel": (200, {"json": {}}),
+        "POST /api/v1/edits": (202, {"json": {"line": EDIT}}),
+        "POST /edits": (303, {"data": {"line": EDIT}}),
         "POST /documents": (303, {"data": {}, "files": FILES}),
         "POST /documents/{id}/delete": (303, {"data": {}}),
         "POST /builds": (303, {"data": {}}),
