@@ -120,10 +120,10 @@ def test_a_line_is_added_and_removed(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["type: Scrooge"], "is no edit: write `type: NAME = TYPE`"),
-        (["relation: Scrooge = x"], "is no edit: write `relation: NAME -> NAME = DESCRIPTION`"),
-        (["relation: Scrooge -> SCROOGE = x"], "is no edit: write `relation: NAME -> NAME = DESCRIPTION`"),
-        (["no relation: Scrooge"], "is no edit: write `no relation: NAME -> NAME`"),
+        (["type: Scrooge"], "is no edit: write 'type: NAME = TYPE'"),
+        (["relation: Scrooge = x"], "is no edit: write 'relation: NAME -> NAME = DESCRIPTION'"),
+        (["relation: Scrooge -> SCROOGE = x"], "is no edit: write 'relation: NAME -> NAME = DESCRIPTION'"),
+        (["no relation: Scrooge"], "is no edit: write 'no relation: NAME -> NAME'"),
         (["delete: "], "'delete:' is no alias"),
         (["type: Marley = ghost"], "matches nothing in the index: write names as `kumi entities` shows them"),
         (["relation: Ebenezer Scrooge -> Bob Cratchit = He pays him."], "no passage names both; say which document"),

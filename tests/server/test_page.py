@@ -377,6 +377,21 @@ def test_what_is_not_there_gets_a_page_with_a_way_on(site: Site, path: str) -> N
     assert [a for a in page.all("a") if a["href"] == "/documents"]
 
 
+def test_the_graph_is_mended_by_a_form_and_over_http(site: Site) -> None:
+    name = site.client.get("/api/v1/entities").json()["entities"][0]["name"]
+    line = f"type: {name} = landmark"
+    assert 'id="edit"' in site.client.get("/graph", params={"entity": name}).text
+    assert site.post("/edits", line=line).status_code == 303
+    site.built()
+    entity = site.client.get(f"/api/v1/entities/{name}").json()
+    assert (entity["type"], site.client.get("/api/v1/edits").json()) == ("landmark", {"edits": {line: True}})
+    assert "matches nothing in the index" in site.post("/edits", line="delete: Nobody At All").text
+    job = site.client.post("/api/v1/edits", json={"line": line, "undo": True})
+    assert (job.status_code, job.json()["kind"]) == (202, "index")
+    site.built()
+    assert site.client.get(f"/api/v1/entities/{name}").json()["type"] != "landmark"
+
+
 def test_an_unknown_address_gets_a_page_in_a_browser_only(site: Site) -> None:
     browser, path = {"Accept": "text/html,*/*;q=0.8"}, "/document"
     response = site.client.get(path, headers=browser)
@@ -480,6 +495,8 @@ def test_a_reader_sees_no_way_to_change_anything(guarded: dict[str, Site]) -> No
     assert not [form for form in reader.all("form") if form.get("enctype")]
     assert not [a for a in reader.all("a") if a["href"].endswith("/delete")]
     assert guarded["reader"].post("/builds").status_code == 403
+    entity = guarded["reader"].client.get("/api/v1/entities").json()["entities"][0]["id"]
+    assert 'id="edit"' not in guarded["reader"].get(f"/graph?entity={entity}").text
     editor = guarded["editor"].get("/documents")
     assert [form for form in editor.all("form") if form.get("enctype")]
 

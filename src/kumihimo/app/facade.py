@@ -233,7 +233,7 @@ class Kumihimo:
         Each comes with whether it matches anything. Raises SettingsError for a line that contradicts another or matches
         nothing.
         """
-        with self.snapshot("entities") as snapshot:
+        with self.snapshot("mentions") as snapshot:
             return edit_graph(self.opened, snapshot, line, undo=undo)
 
     # -- reading

@@ -133,7 +133,7 @@ def parse_line(line: str) -> EditLine:
     names = tuple(name.strip() for name in (ends.split(" -> ") if verb.endswith("relation") else [subject]))
     keys = {name_key(name) for name in names if name}
     if not len(names) == len(keys) == _VERBS[verb].count("NAME") or bool(value.strip()) != ("=" in _VERBS[verb]):
-        raise SettingsError(f"{line!r} is no edit: write `{_VERBS[verb]}`")
+        raise SettingsError(f"{line!r} is no edit: write {_VERBS[verb]!r}")
     return EditLine(verb, names, value.strip(), document.strip() if at and verb.endswith("relation") else "")
 
 
