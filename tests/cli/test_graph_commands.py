@@ -130,6 +130,7 @@ def test_a_line_is_added_and_removed(folder: Path) -> None:
         (["no relation: Scrooge -> Marley"], "matches nothing in the index"),
         (["Marley = Jacob"], "matches nothing in the index"),
         (["--undo", "delete: Scrooge"], "is not in"),
+        (["# Scrooge = Ebenezer Scrooge"], "matches nothing in the index"),
         (["--undo"], "--undo needs a line"),
     ],
 )

@@ -123,6 +123,17 @@ def test_edits_and_a_rebuild_equal_a_fresh_build_and_an_undo(
         assert strip(tables(kumi)) == strip(before)
 
 
+def test_edits_hold_for_rows_of_visible_documents_alone(tmp_path: Path) -> None:
+    lines = ["Port Otaru = Otaru", "type: Otaru = harbour", "relation: Martha Kerrow -> Otaru = She met us there."]
+    build(tmp_path, {"a.txt": STORY, "b.txt": OTHER}, lines).close()
+    with Kumihimo(tmp_path / ".kumi") as kumi:  # its settings have no lines
+        for rights, relations in (('title = "a"', ["She met us there."]), ('title = "b"', [OTHER.rpartition(". ")[2]])):
+            with kumi.snapshot(rights=rights) as snapshot:
+                entities = {entity.name: entity.type for entity in snapshot.table("entities")}
+                assert entities["Port Otaru"] == "harbour"
+                assert [relation.text for relation in snapshot.table("relations")] == relations
+
+
 def test_lines_that_match_nothing_are_named(tmp_path: Path) -> None:
     lost = [
         "delete: Nobody Known",

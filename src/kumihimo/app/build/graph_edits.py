@@ -34,7 +34,7 @@ def edit_graph(index: OpenIndex, snapshot: Snapshot, line: str, *, undo: bool = 
         elif line and line not in lines:
             if fault := find_edit_fault(dict(enumerate([*lines, line], 1))):
                 raise SettingsError(fault)
-            if find_unmatched(snapshot, [line]):
+            if line.startswith("#") or find_unmatched(snapshot, [line]):
                 raise SettingsError(f"{line!r} matches nothing in the index: {_remedy(parse_line(line))}")
             config.append_aliases(path, [line])
             lines.append(line)
