@@ -159,7 +159,7 @@ def test_no_text_and_no_list_takes_a_value_without_sense() -> None:
         ),
         (
             {"mentions": {"aliases": ["Ada"]}},
-            "mentions.aliases[0] has to be `name = other name` or `name != other name`, not",
+            "mentions.aliases[0] has to be `name = other name`, `name != other name` or another edit, not",
         ),
         *(
             (

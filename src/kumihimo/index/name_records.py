@@ -17,8 +17,7 @@ PERSON_TYPES = frozenset(["person", "people", "character", "人物", "人"])
 PERSON_RULES = frozenset(["surname", "given name"])  # rules that hold for persons only
 
 _EDIT = TextForm(
-    "`name = other name`, `name != other name`, or another edit of the graph",
-    lambda line: not find_edit_fault({1: line}),
+    "`name = other name`, `name != other name` or another edit", lambda line: not find_edit_fault({1: line})
 )
 Aliases = Annotated[tuple[Annotated[str, Bounds(1, 10_000), _EDIT], ...], Bounds(0, 100_000)]
 

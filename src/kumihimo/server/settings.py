@@ -10,7 +10,20 @@ from kumihimo.core.network import read_ip
 MEGABYTE = 2**20
 _PATH = re.compile(r"(/[\w.~-]*[\w~-])+", re.ASCII)
 _OWN_PATHS = (
-    *("api", "v1", "mcp", "health", "ready", "metrics", "openapi.json", "login", "logout", "preferences", "static"),
+    *(
+        "api",
+        "v1",
+        "mcp",
+        "health",
+        "ready",
+        "metrics",
+        "openapi.json",
+        "login",
+        "logout",
+        "preferences",
+        "static",
+        "edits",
+    ),
     *("indexes", "overview", "documents", "graph", "reports", "trace", "status", "builds"),
 )
 

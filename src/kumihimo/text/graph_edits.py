@@ -28,7 +28,7 @@ _VERBS = {
     "relation": "relation: NAME -> NAME = DESCRIPTION",
     "no relation": "no relation: NAME -> NAME",
 }
-_EDIT = re.compile(rf"({'|'.join(_VERBS)}):\s+(.*)")
+_EDIT = re.compile(rf"({'|'.join(_VERBS)}):\s++(.*)")
 
 
 class EditLine(NamedTuple):
