@@ -367,5 +367,6 @@ USUAL = {
     "batches": True,
     "batch_polls": 0,
     "batch_end": "completed",
+    "batch_changes": {},
     "batch_lost": 0,
 }

@@ -33,13 +33,15 @@ class FakeBatches:
             if path.startswith("/v1/files"):
                 return self._handle_files(behaviour, command, path, raw, content_type)
             if (command, path) == ("POST", "/v1/batches"):
-                return http_response(self._create(behaviour, json.loads(raw), answer_line))
+                created = self._create(behaviour, json.loads(raw), answer_line)
+                return http_response(created | behaviour.batch_changes)
             if path == "/v1/batches":
-                return http_response({"object": "list", "data": [*self.batches.values()], "has_more": False})
+                listed = [batch | behaviour.batch_changes for batch in self.batches.values()]
+                return http_response({"object": "list", "data": listed, "has_more": True})
             id = path.removeprefix("/v1/batches/")
             if id not in self.batches:
                 raise FakeRefusal(404, f"No batch {id}")
-            return http_response(self._look_at(behaviour, id))
+            return http_response(self._look_at(behaviour, id) | behaviour.batch_changes)
 
     def _handle_files(self, behaviour: Behaviour, command: str, path: str, raw: bytes, content_type: str) -> bytes:
         if command == "POST":

@@ -49,6 +49,7 @@ class Behaviour:
     batch_polls: int = 0  # how often a batch is not done yet when it is looked at
     batch_end: str = "completed"  # the last state of a batch: also failed, expired (half of it is done)
     batch_files_stay: bool = False  # refuse to delete them
+    batch_changes: dict[str, Any] = field(default_factory=dict)  # of each batch that is shown
     batch_lost: int = 0  # how many times a batch is created, and the connection is closed without an answer
 
     def with_changes(self, changes: dict[str, Any]) -> "Behaviour":

@@ -16,7 +16,7 @@ import pytest
 
 from kumihimo import Kumihimo
 from kumihimo.app.opened.results import BatchState, Built
-from kumihimo.core.errors import IndexUnavailable, KumiError, ModelError, SettingsError
+from kumihimo.core.errors import IndexUnavailable, ItemFailed, KumiError, ModelError, SettingsError
 from kumihimo.core.usage import Usage
 from kumihimo.llm.batch import BatchServer
 from kumihimo.llm.budget import Caps
@@ -226,6 +226,46 @@ def test_a_lost_answer_to_the_creation_is_no_second_batch(tmp_path: Path, reader
         assert reader.counts()["chats"] == state.submitted
         assert state_of(kumi.index(town, methods=METHODS, batch=True)).collected == state.submitted
     assert reader.counts()["repeats"] == 0
+
+
+@pytest.mark.parametrize("lie", [{"status": 7}, {"id": None}, {"metadata": 7, "status": []}])
+def test_an_answer_to_the_creation_that_is_none_is_no_second_batch(
+    lie: dict[str, Any], tmp_path: Path, reader: FakeServer
+) -> None:
+    town = write(tmp_path / "town", SMALL)
+    reader.configure(batch_changes=lie)
+    with open_town(tmp_path, reader, chat={"retries": 1}) as kumi:
+        with pytest.raises(ItemFailed, match="may have arrived: run the same command again"):
+            kumi.index(town, methods=METHODS, batch=True)
+        chats = reader.counts()["chats"]
+        reader.configure(batch_changes={})
+        assert state_of(kumi.index(town, methods=METHODS, batch=True)).collected == chats > 0
+    assert reader.counts()["repeats"] == 0
+
+
+def test_a_batch_without_metadata_is_found_by_its_file(tmp_path: Path, reader: FakeServer) -> None:
+    reader.configure(batch_lost=1, batch_changes={"metadata": None})
+    town = write(tmp_path / "town", SMALL)
+    with open_town(tmp_path, reader) as kumi:
+        state = state_of(kumi.index(town, methods=METHODS, batch=True))
+        assert reader.counts()["chats"] == state.submitted
+
+
+@pytest.mark.parametrize("lie", [{"output_file_id": None}, {"output_file_id": "file-1"}])
+def test_a_completed_batch_without_results_is_not_submitted_again_at_once(
+    lie: dict[str, Any], tmp_path: Path, reader: FakeServer
+) -> None:
+    town = write(tmp_path / "town", SMALL)
+    with open_town(tmp_path, reader) as kumi:
+        submitted = state_of(kumi.index(town, methods=METHODS, batch=True)).submitted
+        reader.configure(batch_changes=lie)
+        with pytest.raises(ModelError, match=rf"batch_1 without results for {submitted} requests, which may be paid"):
+            kumi.index(town, methods=METHODS, batch=True)
+        assert reader.counts()["chats"] == submitted
+        files = OpenAIChat(model="m", base_url=reader.url).server.client.files
+        assert {file.id for file in files.list()} == {"file-1", "file-2"}
+        reader.configure(batch_changes={})
+        assert state_of(kumi.index(town, methods=METHODS, batch=True)).submitted == submitted
 
 
 def test_a_process_that_is_killed_while_it_collects_records_nothing_twice(

@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
-from kumihimo.core.errors import SettingsError
+from kumihimo.core.errors import ItemFailed, KumiError, SettingsError
 from kumihimo.llm import batch
 from kumihimo.llm.batch import BatchServer, Job, parse_result, request_line, split_job
 from kumihimo.llm.openai import OpenAIChat
 from kumihimo.llm.protocols import ChatRequest, Prices
 from kumihimo.testing.fake_models import FakeChat
+from tests.fake_replies import http_response
 from tests.fake_server import FakeServer
+from tests.raw_server import run_raw_server
 
 KEY = b"\x01" * 16
 PRICES = Prices(prompt=1.0, completion=4.0)
@@ -74,6 +76,7 @@ def test_a_filtered_reply_is_refused() -> None:
 def test_other_lines_are_ignored(line: bytes) -> None:
     assert parse_result(line, {KEY: 30}, PRICES) is None
     assert parse_result(result_line(), {}, PRICES) is None  # nobody waits for this one
+    assert parse_result(result_line(response=None), {KEY: 30}, PRICES) is None  # it says nothing
 
 
 def test_a_job_keeps_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,3 +124,104 @@ def test_a_job_is_submitted_found_and_read(server: FakeServer) -> None:
     assert result.reply
     assert "When does it leave?" in result.reply.raw
     assert server.counts()["chats"] == 1
+
+
+# -- servers that lie
+
+JSON_TYPE = "Content-Type: application/json\r\nConnection: close"
+JOB: dict[str, Any] = {
+    "id": "batch_1",
+    "status": "completed",
+    "errors": None,
+    "output_file_id": "file-2",
+    "error_file_id": None,
+    "input_file_id": "file-1",
+    "request_counts": {"total": 1, "completed": 1, "failed": 0},
+    "metadata": {"kumihimo": "one"},
+}
+NO_JOBS: list[Any] = [
+    *({**JOB, "id": id} for id in (None, "", 7, ["batch_1"], "batch_2", "x" * 2000)),
+    *({**JOB, "status": status} for status in (None, "", 7, ["completed"], True)),
+    *({**JOB, name: 7} for name in ("input_file_id", "output_file_id", "error_file_id")),
+    *(b"<html>", b"", b"null", b"[]", b"5", b"[" * 100_000, b'{"id": "batch_1", "sta', b'{"id": "\xff"}'),
+]
+ODD_JOBS: list[dict[str, Any]] = [
+    *({"request_counts": counts} for counts in (None, 7, "x", {}, {"total": "1"}, {"completed": 10**30})),
+    *(
+        {"errors": errors}
+        for errors in ("late", 7, [], {}, {"data": "late"}, {"data": [None]}, {"data": [{"message": 5}]})
+    ),
+    *({"metadata": metadata} for metadata in (None, 7, "x")),
+    *({"output_file_id": file} for file in ("../../x", "a b?c=d#e", "\ud800")),
+]
+
+
+def served_by(url: str) -> BatchServer:
+    return BatchServer(OpenAIChat(model="m", base_url=url, retries=0).server)
+
+
+def answer(body: object) -> bytes:
+    return http_response(body, headers=JSON_TYPE)
+
+
+@pytest.mark.parametrize("body", NO_JOBS, ids=lambda body: repr(body)[:40])
+def test_an_answer_that_is_no_job_is_an_error(body: object) -> None:
+    with run_raw_server(answer(body)) as raw, pytest.raises(ItemFailed, match="does not have the form"):
+        served_by(raw.url).job("batch_1")
+
+
+@pytest.mark.parametrize("body", [*NO_JOBS[:4], *NO_JOBS[6:]], ids=lambda body: repr(body)[:40])
+def test_an_answer_to_the_creation_that_is_no_job_is_an_error(body: object) -> None:
+    with run_raw_server(answer(body)) as raw, pytest.raises(ItemFailed, match="does not have the form"):
+        served_by(raw.url).submit("other", [b"{}"])
+
+
+@pytest.mark.parametrize("changes", ODD_JOBS, ids=repr)
+def test_a_job_with_odd_details_is_read(changes: dict[str, Any]) -> None:
+    with run_raw_server(answer({**JOB, **changes})) as raw:
+        jobs = served_by(raw.url)
+        job = jobs.job("batch_1")
+        assert (job.state, job.is_over) == ("completed", True)
+        assert f"{job.error}{job.done:,}{job.total:,}".isprintable()
+        assert jobs.results(job, {KEY: 1}, PRICES) == []
+        assert jobs.delete_files(job) == []
+    routes = {request.split()[1] for request in raw.requests}
+    assert all(route.startswith((b"/v1/batches/batch_1", b"/v1/files/")) and b"../" not in route for route in routes)
+
+
+def test_a_list_of_jobs_that_repeats_itself_ends() -> None:
+    page = {"data": [{"id": "a", "metadata": 7}, 7, None, {"id": "b"}], "has_more": True}
+    for body in (page, {"data": None, "has_more": True}, {"data": "abc", "has_more": True}):
+        with run_raw_server(answer(body)) as raw:
+            assert served_by(raw.url).find("one") is None
+        assert len(raw.requests) <= 2
+
+
+def test_a_list_of_ever_more_jobs_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "_MAX_JOBS", 20)
+    pages = iter(range(1000))
+    monkeypatch.setattr(
+        BatchServer, "_read", lambda *_, **__: {"data": [{"id": f"{next(pages)}"}] * 5, "has_more": True}
+    )
+    with pytest.raises(ItemFailed, match=r"lists more than 20 batches, .*: `kumi cache drop-batches`"):
+        served_by("http://localhost:1/v1").find("one")
+
+
+ERROR = result_line(response=None, error={"code": "late", "message": "Late."})
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [[result_line(), ERROR], [ERROR, result_line()], [result_line()] * 3, [b"[", b"{}", b"\xff", result_line()]],
+)
+def test_a_reply_that_came_is_kept_whatever_else_is_in_its_file(lines: list[bytes]) -> None:
+    with run_raw_server(answer(b"\n".join(lines))) as raw:
+        (result,) = served_by(raw.url).results(Job("b", "completed", files=("file-2",)), {KEY: 30}, PRICES)
+    assert result.reply
+    assert result.reply.raw == "Nine."
+
+
+def test_results_that_do_not_end_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "_MAX_RESULT_SECONDS", -1)
+    with run_raw_server(answer(result_line())) as raw, pytest.raises(KumiError, match="did not come within"):
+        served_by(raw.url).results(Job("b", "completed", files=("file-2",)), {KEY: 30}, PRICES)

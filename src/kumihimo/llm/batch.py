@@ -7,20 +7,24 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
 
-from kumihimo.core.errors import KumiError, RequestRefused, SettingsError
+from kumihimo.core.digests import replace_surrogates
+from kumihimo.core.errors import ItemFailed, KumiError, RequestRefused, SettingsError
 from kumihimo.core.redaction import redact
 from kumihimo.core.usage import Usage
-from kumihimo.llm.openai import OpenAIChat, read_completion
+from kumihimo.llm.openai import OpenAIChat, get_count, read_completion
 from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, Reply, TextsReply, TextsRequest
-from kumihimo.llm.response_body import MEGABYTE, error_reason, split_lines
+from kumihimo.llm.response_body import MEGABYTE, LateReply, error_reason, garbled_error, read_json_body, split_lines
 from kumihimo.llm.retry import retrying
 from kumihimo.llm.transport import STREAM_HEADERS, ModelServer
 
 if TYPE_CHECKING:
+    from httpx2 import Response
     from openai import OpenAI  # noqa: TID251 (a type)
-    from openai.types import Batch
 
 T = TypeVar("T")
 
@@ -28,7 +32,10 @@ MAX_REQUESTS = 5_000  # of one job: claims on n keys take n² steps. OpenAI allo
 MAX_BYTES = 190 * MEGABYTE  # of one job: OpenAI allows 200 MB
 ENDPOINT = "/v1/chat/completions"
 _NAME = "kumihimo"  # the key of our name in the metadata of a job
+_FORM = {"Content-Type": "multipart/form-data"}
 _MAX_RESULT_BYTES, _MAX_LINE_BYTES = 2048 * MEGABYTE, 16 * MEGABYTE
+_MAX_RESULT_SECONDS = 3600  # of the download of a file
+_MAX_ID, _MAX_JOBS = 1000, 10_000  # characters of a text of a job, and jobs of an account that are searched
 _NO_BATCHES = (404, 405, 501)
 _RETRIED = (0, 408, 409, 429)  # statuses of a request that may succeed in the next batch, as those from 500 on
 
@@ -80,8 +87,9 @@ class BatchServer:
         A try after a lost answer finds the job of the first one.
         """
         content = b"\n".join(lines) + b"\n"
-        file = self._call(lambda client: client.files.create(file=(f"{name}.jsonl", content), purpose="batch"))
-        return self._call(lambda client: self._find(client, name) or self._create(client, file.id, name))
+        form = {"body": {"purpose": "batch"}, "files": [("file", (f"{name}.jsonl", content))]}
+        file = self._call(lambda client: _text(self._read(client, "post", "/files", headers=_FORM, **form), "id"))
+        return self._call(lambda client: self._find(client, name, file) or self._create(client, file, name))
 
     def find(self, name: str) -> Job | None:
         """Return the job of this name, if the server has one."""
@@ -93,19 +101,24 @@ class BatchServer:
 
         def retrieve(client: "OpenAI") -> Job:
             try:
-                return _read_job(client.batches.retrieve(id))
+                job = _read_job(self._read(client, "get", f"/batches/{quote(id, safe='')}"))
             except openai.NotFoundError:
                 return Job(id, "deleted")
+            if job.id != id:
+                raise garbled_error()
+            return job
 
         return self._call(retrieve)
 
     def results(self, job: Job, sizes: Mapping[bytes, int], prices: Prices) -> list[BatchResult]:
         """Return the results of a job that is over.
 
-        sizes: bytes of the prompt of each request; others are ignored. prices: of a batch.
+        sizes: bytes of the prompt of each request; others are ignored. prices: of a batch. A reply counts more than an
+        error of the same request.
         """
-        parsed = (parse_result(line, sizes, prices) for file in job.files for line in self._call(_lines_of(file)))
-        return list({result.key: result for result in parsed if result}.values())
+        lines = (line for file in job.files for line in self._call(partial(self._read_lines, file)))
+        found = [result for line in lines if (result := parse_result(line, sizes, prices))]
+        return list({result.key: result for result in sorted(found, key=lambda each: bool(each.reply))}.values())
 
     def delete_files(self, job: Job) -> list[str]:
         """Delete the requests and the results of a job.
@@ -120,7 +133,7 @@ class BatchServer:
 
         def delete(client: "OpenAI") -> bool:
             try:
-                client.files.delete(file)
+                self._send(client, "delete", f"/files/{quote(file, safe='')}").close()
             except openai.APIStatusError as error:
                 if error.status_code not in _NO_BATCHES:
                     raise
@@ -132,13 +145,66 @@ class BatchServer:
         except KumiError:
             return False
 
-    def _find(self, client: "OpenAI", name: str) -> Job | None:
-        jobs = (job for job in client.batches.list(limit=100) if (job.metadata or {}).get(_NAME) == name)
-        return next((_read_job(job) for job in jobs), None)
+    def _find(self, client: "OpenAI", name: str, file: str = "") -> Job | None:
+        """Return the job of this name, or of this file of requests.
+
+        A server may list the same jobs again and again, or ever more.
+        """
+        seen, query = set[str](), dict[str, object](limit=100)
+        while len(seen) < _MAX_JOBS:
+            body = self._read(client, "get", "/batches", params=query)
+            listed = body.get("data")
+            jobs = [job for job in listed if isinstance(job, Mapping)] if isinstance(listed, list) else []
+            for job in jobs:
+                if _mapping(job.get("metadata")).get(_NAME) == name or (file and job.get("input_file_id") == file):
+                    return _read_job(job)
+            ids = {_text(job, "id") for job in jobs}
+            if not body.get("has_more") or ids <= seen:
+                return None
+            seen, query["after"] = seen | ids, _text(jobs[-1], "id")
+        raise ItemFailed(
+            f"{self.server.display_url} lists more than {_MAX_JOBS:,} batches, and not the one that waits: delete old "
+            "ones there, or give it up: `kumi cache drop-batches`"
+        )
 
     def _create(self, client: "OpenAI", file: str, name: str) -> Job:
-        options: dict[str, Any] = {"completion_window": "24h", "endpoint": ENDPOINT, "metadata": {_NAME: name}}
-        return _read_job(client.batches.create(input_file_id=file, **options))
+        body = {"input_file_id": file, "completion_window": "24h", "endpoint": ENDPOINT, "metadata": {_NAME: name}}
+        return _read_job(self._read(client, "post", "/batches", body=body))
+
+    def _read(self, client: "OpenAI", method: str, route: str, **request: Any) -> Mapping[str, Any]:
+        """Return the JSON of the response to a request."""
+        with closing(self._send(client, method, route, **request)) as response:
+            body: Mapping[str, Any] = read_json_body(response.iter_bytes(), self.server.timeout)
+        return body
+
+    def _read_lines(self, file: str, client: "OpenAI") -> list[bytes]:
+        """Return the lines of a file on the server."""
+        deadline, found = monotonic() + _MAX_RESULT_SECONDS, list[bytes]()
+        with closing(self._send(client, "get", f"/files/{quote(file, safe='')}/content")) as response:
+            for line in split_lines(response.iter_bytes(), _MAX_RESULT_BYTES, _MAX_LINE_BYTES):
+                found += [line.encode()] if line else []
+                if monotonic() > deadline:
+                    raise LateReply(f"the results of a batch did not come within {_MAX_RESULT_SECONDS:,} s")
+        return found
+
+    def _send(
+        self,
+        client: "OpenAI",
+        method: str,
+        route: str,
+        headers: Mapping[str, str] | None = None,
+        params: Mapping[str, object] | None = None,
+        **content: Any,
+    ) -> "Response":
+        """Return the response to a request; its body is not read yet.
+
+        The SDK would read a body of any size, and take any JSON for a job.
+        """
+        import httpx2
+
+        options = {"headers": {**STREAM_HEADERS, **(headers or {})}, "params": params or {}}
+        response: httpx2.Response = getattr(client, method)(route, cast_to=httpx2.Response, options=options, **content)
+        return response
 
     def _call(self, action: "Callable[[OpenAI], T]") -> T:
         """Return the result of an action; try it again if that helps.
@@ -185,7 +251,7 @@ def parse_result(line: bytes, sizes: Mapping[bytes, int], prices: Prices) -> Bat
         key = bytes.fromhex(body["custom_id"])
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
-    if key not in sizes:
+    if key not in sizes or not (body.get("response") or body.get("error")):
         return None
     response = _mapping(body.get("response"))
     status, reply, error = response.get("status_code"), response.get("body"), body.get("error")
@@ -211,27 +277,34 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _lines_of(file: str) -> "Callable[[OpenAI], list[bytes]]":
-    """Return the action that downloads the lines of a file."""
+def _read_job(body: Mapping[str, Any]) -> Job:
+    """Return a job. Raise FailedTry where the body is none."""
+    errors = body.get("errors")
+    errors = _mapping(errors).get("data", errors)
+    reasons = filter(None, map(error_reason, errors if isinstance(errors, list) else [errors]))
+    done = sum(get_count(body, "request_counts", name, guess=0) for name in ("completed", "failed"))
+    files = tuple(file for name in ("output_file_id", "error_file_id") if (file := _text(body, name, "")))
+    return Job(
+        _text(body, "id"),
+        _text(body, "status"),
+        done,
+        get_count(body, "request_counts", "total", guess=done),
+        redact("; ".join([*reasons][:3]) or "no reason given")[:300],
+        files,
+        _text(body, "input_file_id", ""),
+    )
 
-    def download(client: "OpenAI") -> list[bytes]:
-        import httpx2
 
-        response = client.get(f"/files/{file}/content", cast_to=httpx2.Response, options={"headers": STREAM_HEADERS})
-        with closing(response):
-            lines = split_lines(response.iter_bytes(), _MAX_RESULT_BYTES, _MAX_LINE_BYTES)
-            return [line.encode() for line in lines if line]
+def _text(body: Mapping[str, Any], name: str, default: str | None = None) -> str:
+    """Return a text of a job. Raise FailedTry where it has none.
 
-    return download
-
-
-def _read_job(batch: "Batch") -> Job:
-    counts = batch.request_counts
-    errors = [" ".join(str(error.message).split()) for error in (batch.errors and batch.errors.data) or ()]
-    files = tuple(file for file in (batch.output_file_id, batch.error_file_id) if file)
-    done, total = (counts.completed + counts.failed, counts.total) if counts else (0, 0)
-    error = redact("; ".join(errors[:3]))[:300]
-    return Job(batch.id, batch.status, done, total, error, files, batch.input_file_id)
+    default: of a text that may be missing.
+    """
+    value = body.get(name)
+    value = default if value is None else value
+    if not isinstance(value, str) or not (value or default == "") or len(value) > _MAX_ID:
+        raise garbled_error()
+    return replace_surrogates(value)
 
 
 def split_job(lines: Iterable[tuple[bytes, bytes]]) -> Iterator[dict[bytes, bytes]]:

@@ -136,9 +136,9 @@ def collect_batches(
 
     A batch whose id was lost is found again by its name; if the server does not have it, its requests are free again.
     must_reach: raise an error if a server cannot be reached; without it, a warning. Raises ModelError if the server has
-    rejected a whole batch.
+    rejected a whole batch, or keeps results of one that it calls completed.
     """
-    collected, errors = CollectedBatches(), list[str]()
+    collected, errors = CollectedBatches(), list[ModelError]()
     servers = models.servers() if log.batches() else {}
     for name in [batch.name for batch in log.batches()]:
         check_cancelled(cancel)
@@ -158,14 +158,16 @@ def collect_batches(
                     raise
                 logger.warning("a batch is not collected: %s", failure)
     if errors:
-        raise ModelError(f"{'; '.join(errors)}. Nothing of it was paid. Mend that, or run it without --batch")
+        raise errors[0]
     return collected
 
 
-def _collect_batch(log: BatchLog, batch: LoggedBatch, server: BatchServer, collected: CollectedBatches) -> str:
+def _collect_batch(
+    log: BatchLog, batch: LoggedBatch, server: BatchServer, collected: CollectedBatches
+) -> ModelError | None:
     """Collect one batch.
 
-    Return why the server rejected it as a whole; empty: it did not.
+    Return the error after which nothing may be submitted, if any.
     """
     job = server.job(batch.id) if batch.id else server.find(batch.name)
     if job and not batch.id:
@@ -174,7 +176,7 @@ def _collect_batch(log: BatchLog, batch: LoggedBatch, server: BatchServer, colle
         collected.jobs += [job] if job else []
         if job is None:
             log.finish(batch.name)  # it was never submitted
-        return ""
+        return None
     requests = {request.key: request for request in log.waiting(batch.name)}
     prices, sizes = Prices(*batch.prices), {key: request.bytes for key, request in requests.items()}
     results = server.results(job, sizes, prices)
@@ -189,12 +191,27 @@ def _collect_batch(log: BatchLog, batch: LoggedBatch, server: BatchServer, colle
             collected.refused |= {} if result.may_succeed else {result.key: result.error}
     collected.failed += [(request.scope, f"no result ({job.state})") for request in requests.values()]
     log.finish(batch.name, [(r.key, r.reply.to_bytes()) for r in results if r.reply], spent)
-    if kept := server.delete_files(job):
+    keeps_results = job.state == "completed" and requests
+    if not keeps_results and (kept := server.delete_files(job)):
         logger.warning("%s keeps files of a batch, with texts of documents: %s", batch.server, ", ".join(kept))
     collected.replies += sum(usage.calls for usage, _ in spent.values())
     for (scope, _), (usage, _) in spent.items():
         collected.spent[scope] = collected.spent.get(scope, Usage()) + usage
-    return f"{server.server.display_url} rejected the batch {job.id}: {job.error}" if job.state == "failed" else ""
+    return _stop_error(server.server.display_url, job, len(requests))
+
+
+def _stop_error(server: str, job: Job, missing: int) -> ModelError | None:
+    """Return the error after which nothing may be submitted, if any.
+
+    missing: how many requests of the job have no result.
+    """
+    if job.state == "failed":
+        reason = f"{server} rejected the batch {job.id}: {job.error}"
+        return ModelError(f"{reason}. Nothing of it was paid. Mend that, or run it without --batch")
+    if job.state == "completed" and missing:
+        reason = f"{server} completed the batch {job.id} without results for {missing:,} requests, which may be paid"
+        return ModelError(f"{reason}. Its files stay there. The next run submits them again")
+    return None
 
 
 @dataclass(frozen=True)
