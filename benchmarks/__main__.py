@@ -24,6 +24,7 @@ BENCHMARKS = (
     ("meanings", ""),
     ("files", ""),
     ("hostile", ""),
+    ("lies", ""),
     ("replies", ""),
     ("example_facts", ""),
     ("growth", ""),

@@ -443,6 +443,13 @@ def test_a_path_that_no_system_has(built: Run, command: str) -> None:
     assert len(err) < 1000
 
 
+def test_a_removal_ends_with_0_though_another_file_had_failed(tmp_path: Path) -> None:
+    fill(tmp_path, {"notes/a.txt": "The ferry leaves.", "notes/b.txt": "The gate leaks.", "notes/c.pdf": "%PDF-1.4"})
+    assert cli_runner.kumi(tmp_path, "index", "notes").returncode == 1
+    ran = cli_runner.kumi(tmp_path, "remove", "notes/b.txt")
+    assert (ran.returncode, "Documents removed: 1" in ran.stdout) == (0, True)
+
+
 def test_a_link_to_itself_cannot_be_removed(built: Run) -> None:
     Path("loop").symlink_to("loop")
     assert "no source or document 'loop'" in error_of(built("remove", "loop"))

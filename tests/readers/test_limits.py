@@ -137,6 +137,13 @@ def test_small_simple_files_are_read_here_and_others_in_one_child(
     assert reader.worker.requests == 4
 
 
+def test_only_the_formats_that_security_md_names_are_read_without_a_child() -> None:
+    suffixes = {suffix for suffix, file_type in READERS.items() if file_type.is_simple}
+    plain, markdown = {".txt", ".text", ".log"}, {".md", ".markdown"}
+    others = {".rst", ".org", ".tex", ".bib", ".yaml", ".yml", ".csv", ".tsv", ".json", ".jsonl", ".ndjson"}
+    assert suffixes == plain | markdown | others
+
+
 def read_here(path: Path, uri: str) -> list[Document]:
     return read_documents(path, uri, HUNGRY)
 

@@ -93,9 +93,10 @@ def remove(
 ) -> None:
     """Remove a source or a document from the index; keep its file."""
     with index.open() as kumi, printing.progress_bar() as progress:
+        failed_before = kumi.status().failed
         built = kumi.remove(target, forget=forget, wait=wait, progress=progress)
     index.show(built, builds.show_removed)
-    raise Exit(1 if built.failed else 0)
+    raise Exit(0 if {*built.failed} <= {*failed_before} else 1)
 
 
 def import_(
