@@ -131,7 +131,9 @@ def test_a_function_and_a_server_of_the_same_replies_build_the_same_tables(
         assert entries[0] == entries[1]
 
 
-@pytest.mark.parametrize("chat", [answer, answer_later, ChainOfMessages(), LaterChain()], ids=["function", "coroutine", "chain", "later"])
+@pytest.mark.parametrize(
+    "chat", [answer, answer_later, ChainOfMessages(), LaterChain()], ids=["function", "coroutine", "chain", "later"]
+)
 def test_a_model_of_any_form_answers_and_is_asked_once(chat: Any, indexed: Open) -> None:
     kumi = indexed(chat=chat)
     tokens: list[str] = []

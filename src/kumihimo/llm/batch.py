@@ -16,9 +16,17 @@ from kumihimo.core.digests import replace_surrogates
 from kumihimo.core.errors import ItemFailed, KumiError, RequestRefused, SettingsError
 from kumihimo.core.redaction import redact
 from kumihimo.core.usage import Usage
-from kumihimo.llm.openai import OpenAIChat, get_count, read_completion
+from kumihimo.llm.openai import OpenAIChat, read_completion
 from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, Reply, TextsReply, TextsRequest
-from kumihimo.llm.response_body import MEGABYTE, LateReply, error_reason, garbled_error, read_json_body, split_lines
+from kumihimo.llm.response_body import (
+    MEGABYTE,
+    LateReply,
+    error_reason,
+    garbled_error,
+    get_count,
+    read_json_body,
+    split_lines,
+)
 from kumihimo.llm.retry import retrying
 from kumihimo.llm.transport import STREAM_HEADERS, ModelServer
 
