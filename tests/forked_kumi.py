@@ -20,7 +20,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 REPOSITORY = Path(__file__).parents[1]
-LIBRARIES = ("kumihimo.cli.main", "numpy", "pydantic", "rich.markup", "rich.progress", "rich.table", "scipy.sparse")
+COMMANDS = ("ask_commands", "care_commands", "graph_commands", "index_commands", "report_commands", "serve_commands")
+LIBRARIES = (
+    *(f"kumihimo.cli.{name}" for name in ("main", *COMMANDS)),
+    "numpy",
+    "pydantic",
+    "rich.markup",
+    "rich.progress",
+    "rich.table",
+    "scipy.sparse",
+)
 
 
 class ForkedKumi(NamedTuple):

@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
+from importlib import import_module
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -17,7 +18,6 @@ from jinja2.nodes import Call, Concat, CondExpr, Const, Name, Node
 
 import kumihimo
 from kumihimo.cli import main
-from kumihimo.cli.evaluating import EVAL_COMMANDS
 from kumihimo.cli.repl import SLASH_COMMANDS
 from kumihimo.methods import METHODS
 from kumihimo.page import script_labels
@@ -356,10 +356,11 @@ def messages() -> dict[str, str]:
 @cache
 def help_texts() -> dict[str, str]:
     """Every text of a page of help, without those of options."""
-    commands = {command: lines for panel in main.COMMANDS.values() for command, lines in panel.items()} | EVAL_COMMANDS
-    remarks = [
-        remark for lines in commands.values() for line in lines for remark in re.findall(r" {5}(\S[^\[]*)", line)
-    ]
+    tables = (*main.COMMANDS.values(), main.KEY_COMMANDS, main.EVAL_COMMANDS)
+    entries = [entry for table in tables for entry in table.values()]
+    remarks = [remark for _, *lines in entries for line in lines for remark in re.findall(r" {5}(\S[^\[]*)", line)]
+    places = [place.split(":") for table in tables for place in table]
+    commands = [getattr(import_module(f"kumihimo.cli.{module}"), name) for module, name in places]
     documented = [inspect.getdoc(command) or "" for command in commands]
     texts = [main.HELP, main.EVAL_HELP, *main.COMMANDS, "Evaluate it", "For example", *documented, *remarks]
     described = [description for description, _ in SLASH_COMMANDS.values()]

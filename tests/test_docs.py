@@ -59,10 +59,9 @@ def named(path: Path) -> str:
 @cache
 def commands() -> dict[str, Any]:
     group: Any = typer.main.get_command(app)
-    found = dict(group.commands)
-    keys = {f"key {name}": command for name, command in found.pop("key").commands.items()}
-    evaluation = {f"eval {name}": command for name, command in found.pop("eval").loaded.items()}
-    return found | keys | evaluation
+    found = {name: group.get_command(None, name) for name in group.list_commands(None)}
+    groups = {name: found.pop(name) for name in ("key", "eval")}
+    return found | {f"{name} {n}": each.get_command(None, n) for name, each in groups.items() for n in each.commands}
 
 
 def command_of(words: list[str]) -> tuple[str, list[str]]:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kumihimo.app.facade import StorageError
 from kumihimo.cli.main import describe_failure
+from kumihimo.core.errors import StorageError
 from tests.cli_runner import kumi
 
 FULL = "the disk is full: free some room on it, and run the same command again"

@@ -1,7 +1,10 @@
 """groups of options -> one option of a command for each field, and their values."""
 
+import inspect
+import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +13,7 @@ import typer
 import typer.main
 from typer.testing import CliRunner
 
+from kumihimo.cli import main
 from kumihimo.cli.main import _ClickException, app
 from kumihimo.cli.options import IndexFolder, Output, PaidSession, expand_option_groups
 from kumihimo.core.errors import SettingsError
@@ -141,3 +145,25 @@ def test_an_index_that_is_not_there_is_an_error(tmp_path: Path, command: str) ->
     assert kumi(tmp_path, "key", "new", "--role", "reader").returncode == 0
     assert kumi(tmp_path, "key", "list").returncode == 0, "keys may come before the index"
     assert list(tmp_path.iterdir()) == [tmp_path / ".kumi"]
+
+
+# -- lists of commands
+
+
+def test_a_list_of_commands_says_what_each_page_of_help_says() -> None:
+    for table in (*main.COMMANDS.values(), main.KEY_COMMANDS, main.EVAL_COMMANDS):
+        for place, (summary, *_) in table.items():
+            module, _, function = place.partition(":")
+            command = getattr(import_module(f"kumihimo.cli.{module}"), function)
+            assert (inspect.getdoc(command) or "").partition("\n\n")[0].replace("\n", " ") == summary
+
+
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["eval", "--help"], ["aks"]])
+def test_a_list_of_commands_imports_none_of_them(words: list[str]) -> None:
+    code = (
+        "import atexit, sys; from kumihimo.cli.entry import run_kumi; "
+        'atexit.register(lambda: print(len([m for m in sys.modules if m.startswith("kumihimo.")]), file=sys.stderr)); '
+        "run_kumi()"
+    )
+    process = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+    assert int(process.stderr.split()[-1]) < 25, process.stderr

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kumihimo.core.errors import IndexBusy, IndexDamaged, IndexUnavailable, NewerFormat
+from kumihimo.core.errors import IndexBusy, IndexDamaged, IndexUnavailable, NewerFormat, StorageError
 from kumihimo.core.redaction import register_secret
 from kumihimo.search.protocols import VectorReader, VectorStore
-from kumihimo.storage import StorageError, Store, database
+from kumihimo.storage import Store, database
 from kumihimo.storage.cache_database import CacheDatabase, Locks, SharedTables
 from kumihimo.storage.database import Database, SqlRows
 from kumihimo.storage.ledger import sum_rows

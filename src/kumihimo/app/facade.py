@@ -36,7 +36,6 @@ from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.concurrency import iterate_tokens
 from kumihimo.llm.protocols import NamedEntityRecognizer, TokenCallback
 from kumihimo.llm.registry import ModelRegistry
-from kumihimo.storage import StorageError as StorageError
 from kumihimo.storage.response_cache import UsageEntry
 from kumihimo.text.question import ParsedQuestion
 

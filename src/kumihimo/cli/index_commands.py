@@ -9,6 +9,7 @@ from kumihimo.app.build.import_store import Imported, import_store
 from kumihimo.app.opened.results import Built
 from kumihimo.app.upkeep.watch import watch_sources
 from kumihimo.cli import builds, options, printing
+from kumihimo.cli.translated_help import Interrupted
 from kumihimo.core.errors import KumiError, SettingsError
 from kumihimo.text.translation import translate
 
@@ -154,7 +155,7 @@ def watch(
             names = options.split_names(methods)
             for number, result in enumerate(watch_sources(kumi.opened, paths or [], names, session.caps)):
                 _show(session, result, first=number == 0)
-    except (KeyboardInterrupt, options.Interrupted):
+    except (KeyboardInterrupt, Interrupted):
         printing.print_note("Stopped watching; the index is as the last build left it.")
     raise Exit(0)
 

@@ -21,10 +21,10 @@ from kumihimo.app.settings import config, trust
 from kumihimo.app.settings.settings_registry import SettingsRegistry
 from kumihimo.app.upkeep.keys import has_index
 from kumihimo.cli import printing, terminal
+from kumihimo.cli.translated_help import LANGUAGE_HELP, Interrupted, choose_language_option
 from kumihimo.core.errors import IndexUnavailable, SettingsError, describe_unknown
 from kumihimo.core.task import Progress
 from kumihimo.llm.budget import Caps
-from kumihimo.text.translation import choose_language
 
 T = TypeVar("T")
 
@@ -53,17 +53,6 @@ FilterExpression = Annotated[
 ]
 
 
-def _choose_language(name: str) -> str:
-    if name:
-        choose_language(name)
-    return name
-
-
-LANGUAGE_HELP = "Language of messages: en, ja or zh. Default: that of the question, or en."
-LanguageChoice = Annotated[
-    str,
-    Option("--lang", envvar="KUMI_LANG", help=LANGUAGE_HELP, metavar="NAME", is_eager=True, callback=_choose_language),
-]
 Explain = Annotated[bool, Option("--explain", help="Explain why each piece of evidence was chosen.")]
 DEFAULT_INDEX = IndexPlace.at(DEFAULT_FOLDER)
 INDEX_HELP = "The index: a folder, or postgresql://HOST/DATABASE?schema=NAME."
@@ -91,10 +80,6 @@ def check_choice(label: str, name: str, choices: Collection[str]) -> None:
         raise SettingsError(describe_unknown(label, name, choices))
 
 
-class Interrupted(Exception):
-    """Ctrl-C, pressed while an index was open."""
-
-
 _INTERRUPTED = "stopped; the index is as it was before. Run the same command again to go on."
 
 
@@ -109,7 +94,7 @@ class Output:
         default=False, kw_only=True
     )
     language: Annotated[
-        str, Option("--lang", help=LANGUAGE_HELP, metavar="NAME", is_eager=True, callback=_choose_language)
+        str, Option("--lang", help=LANGUAGE_HELP, metavar="NAME", is_eager=True, callback=choose_language_option)
     ] = field(default="", kw_only=True)
 
     def show(self, result: T, text: str | Callable[[T], object]) -> None:

@@ -1,5 +1,7 @@
 """text, tables, JSON and progress -> a terminal, or a program that reads them: without control characters and keys."""
 
+from __future__ import annotations
+
 import json
 import logging
 import re
@@ -12,17 +14,17 @@ from threading import Lock, Timer
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from kumihimo.app.build.progress import describe_event
 from kumihimo.core.control_characters import escape_controls, make_visible
 from kumihimo.core.redaction import hide_secrets, redact
-from kumihimo.core.task import Progress, ProgressEvent
-from kumihimo.llm.protocols import TokenCallback
 from kumihimo.text.translation import message_language, translate
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
+
+    from kumihimo.core.task import Progress, ProgressEvent
+    from kumihimo.llm.protocols import TokenCallback
 
 _MIN_WIDTH = 10  # columns of a line
 _MIN_LABEL = 30  # columns of a step's name, so that the bar stands still
@@ -64,7 +66,7 @@ class TerminalHandler(logging.Handler):
         print_text(self.format(record), errors=True)
 
 
-def make_console(*, errors: bool = False) -> "Console":
+def make_console(*, errors: bool = False) -> Console:
     """Return a console: wrapped for a terminal, unwrapped for a program.
 
     errors: on standard error.
@@ -89,7 +91,7 @@ def print_styled(text: str, style: str = "", *, hanging: int = 0, errors: bool =
     print_wrapped(styled_text(text, style), hanging=hanging, errors=errors)
 
 
-def print_wrapped(text: "Text", indent: int = 0, *, hanging: int = 0, errors: bool = False) -> None:
+def print_wrapped(text: Text, indent: int = 0, *, hanging: int = 0, errors: bool = False) -> None:
     """Print a text that a terminal wraps between words.
 
     Japanese and Chinese text is wrapped too, as their rules of punctuation say.
@@ -117,7 +119,7 @@ def fits_line(line: str, indent: int = 0) -> bool:
     return indent + cell_len(line) <= min(make_console().width, _MAX_TABLE)
 
 
-def styled_text(text: str, style: str = "") -> "Text":
+def styled_text(text: str, style: str = "") -> Text:
     """Return a text for a console, as `print_text` prints it."""
     from rich.text import Text
 
@@ -159,6 +161,8 @@ def progress_bar(enabled: bool = True) -> Iterator[Progress | None]:
         return
     from rich import progress as bars
     from rich.table import Column
+
+    from kumihimo.app.build.progress import describe_event
 
     columns = (
         bars.TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, min_width=_MIN_LABEL)),
@@ -205,6 +209,8 @@ class StatusLine:
             self._timer.start()
 
     def __call__(self, event: ProgressEvent) -> None:
+        from kumihimo.app.build.progress import describe_event
+
         self._text, self._since = describe_event(event, self._language), monotonic()
 
     def before(self, write: TokenCallback) -> TokenCallback:
@@ -216,7 +222,7 @@ class StatusLine:
 
         return close_and_write
 
-    def __rich__(self) -> "Text":
+    def __rich__(self) -> Text:
         """Return the line as it is now."""
         seconds = translate(f"{monotonic() - self._since:.0f} s", self._language)
         return styled_text(f"{self._text} ... {seconds}" if self._text else "", "dim")

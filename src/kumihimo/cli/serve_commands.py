@@ -1,7 +1,7 @@
 """`kumi serve`, `kumi mcp` and `kumi key` -> a running server, and the keys for it."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_network
@@ -14,6 +14,7 @@ from typer import Argument, Option
 from kumihimo.app.opened.open_index import IndexPlace
 from kumihimo.app.upkeep import keys
 from kumihimo.cli import options, printing
+from kumihimo.cli.translated_help import Interrupted
 from kumihimo.core.errors import SettingsError
 from kumihimo.text.translation import translate
 
@@ -107,7 +108,7 @@ def serve(
         },
     )
     if run_server(indexes.places, settings, _announce, open_browser=not no_browser) == SIGINT:
-        raise options.Interrupted
+        raise Interrupted
 
 
 @contextmanager
@@ -191,10 +192,3 @@ def revoke(
     if not (revoked := [str(place) for place in indexes.places if keys.revoke_key(place, id)]):
         raise SettingsError(f"no key has the id {id!r}: `kumi key list` shows the ids")
     indexes.show({"id": id, "indexes": revoked}, f"Revoked {id}.")
-
-
-KEY_COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {
-    new: ("kumi key new --role reader --name Ana", "kumi key new --role editor --index notes.kumi --index b.kumi"),
-    list_: ("kumi key list", "kumi key list --json"),
-    revoke: ("kumi key revoke 4f376d63",),
-}

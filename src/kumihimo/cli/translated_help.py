@@ -1,17 +1,15 @@
 """functions -> commands of a group, with help in the language of messages."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-from kumihimo.app.opened.open_index import IndexPlace
-from kumihimo.cli import options
 from kumihimo.core.control_characters import make_visible
 from kumihimo.core.errors import SettingsError
 from kumihimo.text.translation import choose_language, translate
@@ -27,10 +25,32 @@ _TYPER_TEXTS = {
 }
 _REMARKS = re.compile(r"env var: |default: |required|\(dynamic\)")  # in brackets at the end of a plain line
 
+CommandTable = Mapping[str, tuple[str, ...]]  # `module:function` -> what it does, and examples
 _EXAMPLE_TEXTS = re.compile(r"For example|(?<= {5})(?! )[^\n\[]+")
 
 
 _MAX_NUMBER = 10**15
+
+
+def choose_language_option(name: str) -> str:
+    """Use the language that an option names, if it does."""
+    if name:
+        choose_language(name)
+    return name
+
+
+LANGUAGE_HELP = "Language of messages: en, ja or zh. Default: that of the question, or en."
+LanguageChoice = Annotated[
+    str,
+    typer.Option(
+        "--lang", envvar="KUMI_LANG", help=LANGUAGE_HELP, metavar="NAME", is_eager=True, callback=choose_language_option
+    ),
+]
+
+
+class Interrupted(Exception):
+    """Ctrl-C, pressed while an index was open."""
+
 
 _Base: Any = typer.Context.formatter_class  # typer exports no name for it
 _Command: Any = TyperCommand.__base__  # nor for this
@@ -98,7 +118,7 @@ def _check_values(option: Any, texts: Any, values: Any) -> None:
     for value in values if isinstance(values, list) else [values]:
         if isinstance(value, int | float) and value > _MAX_NUMBER:
             raise SettingsError(f"{name} is a number up to {_MAX_NUMBER:,}: choose a smaller one")
-        path = value.folder if isinstance(value, IndexPlace) else value
+        path = getattr(value, "folder", value)  # of an IndexPlace
         if isinstance(path, Path) and make_visible(str(path)) != str(path) and not path.exists():
             raise SettingsError(f"{path} has control characters, and there is no such file: choose another name")
 
@@ -108,11 +128,43 @@ class TranslatedCommand(_Translated, TyperCommand):
 
 
 class TranslatedGroup(_Translated, TyperGroup):
-    """A group of commands with help in the language of messages."""
+    """A group with help in the language of messages; a command is imported when it is called.
+
+    tables: the commands by heading. places: name -> `module:function` and heading.
+    """
+
+    tables: ClassVar[Mapping[str, CommandTable]] = {}
+    places: ClassVar[Mapping[str, tuple[str, str]]] = {}
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands: dict[str, Any] = {**dict.fromkeys(self.places), **self.commands}
+
+    def list_commands(self, _ctx: Any) -> list[str]:
+        return list(self.commands)
+
+    def get_command(self, _ctx: Any, cmd_name: str) -> Any:
+        if self.commands.get(cmd_name) is None and cmd_name in self.places:
+            self.commands[cmd_name] = self._import_command(cmd_name)
+        return self.commands.get(cmd_name)
+
+    def _import_command(self, name: str) -> Any:
+        from kumihimo.cli.options import expand_option_groups
+
+        place, panel = self.places[name]
+        module, _, function = place.partition(":")
+        _, *examples = self.tables[panel][place]
+        group = typer.Typer(rich_markup_mode=self.rich_markup_mode)
+        epilog = format_examples(examples, self.rich_markup_mode == "rich")
+        decorate = group.command(name, cls=TranslatedCommand, epilog=epilog, rich_help_panel=panel or None)
+        decorate(expand_option_groups(getattr(import_module(f"kumihimo.cli.{module}"), function)))
+        return typer.main.get_group(group).commands[name]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        for name in self.list_commands(ctx):
-            _translate_command(self.get_command(ctx, name))
+        for name, (place, panel) in self.places.items():
+            self.commands[name] = TyperCommand(name, help=self.tables[panel][place][0], rich_help_panel=panel or None)
+        for command in self.commands.values():
+            _translate_command(command)
         super().format_help(ctx, formatter)
 
 
@@ -174,30 +226,9 @@ def format_examples(examples: Sequence[str], colour: bool) -> str:
     return "\n\n".join(["[bold]For example[/bold]", *(f"  [cyan]{escape(line)}[/cyan]" for line in examples)])
 
 
-def add_commands(
-    group: typer.Typer, commands: Mapping[Callable[..., None], Sequence[str]], panel: str | None, *, colour: bool
-) -> None:
-    """Add commands with their examples."""
-    for command, examples in commands.items():
-        name, epilog = command.__name__.rstrip("_"), format_examples(examples, colour)
-        decorate = group.command(name, cls=TranslatedCommand, epilog=epilog, rich_help_panel=panel)
-        decorate(options.expand_option_groups(command))
-
-
-class EvalGroup(TranslatedGroup):
-    """The group `kumi eval`, which imports its commands when it needs them."""
-
-    @cached_property
-    def loaded(self) -> dict[str, Any]:
-        """Return the commands by name."""
-        from kumihimo.cli.evaluating import EVAL_COMMANDS
-
-        group = typer.Typer()
-        add_commands(group, EVAL_COMMANDS, None, colour=self.rich_markup_mode == "rich")
-        return dict(typer.main.get_group(group).commands)
-
-    def list_commands(self, _ctx: Any) -> list[str]:
-        return list(self.loaded)
-
-    def get_command(self, _ctx: Any, cmd_name: str) -> Any:
-        return self.loaded.get(cmd_name)
+def group_of(tables: Mapping[str, CommandTable]) -> type[TranslatedGroup]:
+    """Return the group of the commands below these headings."""
+    listed = {
+        place.rpartition(":")[2].rstrip("_"): (place, panel) for panel, table in tables.items() for place in table
+    }
+    return type("Group", (TranslatedGroup,), {"tables": tables, "places": listed})

@@ -109,6 +109,10 @@ class IndexChanged(KumiError):
     """
 
 
+class StorageError(Exception):
+    """A failure of a store without a known remedy, such as a full disk."""
+
+
 class ItemFailed(KumiError):
     """The failure of one item.
 

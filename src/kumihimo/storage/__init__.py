@@ -7,10 +7,6 @@ from kumihimo.core.cancel import CancelToken
 from kumihimo.storage.database import Database
 
 
-class StorageError(Exception):
-    """A failure of a store without a known remedy, such as a full disk."""
-
-
 class Store(Protocol):
     """Where the tables of one index are."""
 

@@ -16,9 +16,8 @@ from zlib import crc32
 
 from kumihimo.connections import connect_postgres
 from kumihimo.core.digests import hash_parts
-from kumihimo.core.errors import IndexChanged, IndexUnavailable, KumiError
+from kumihimo.core.errors import IndexChanged, IndexUnavailable, KumiError, StorageError
 from kumihimo.core.table import Codec, Row
-from kumihimo.storage import StorageError
 from kumihimo.storage.database import Database
 
 if TYPE_CHECKING:

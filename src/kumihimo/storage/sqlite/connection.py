@@ -12,9 +12,8 @@ from pathlib import Path, PurePath
 from typing import Any, ClassVar
 
 from kumihimo.core.digests import hash_parts
-from kumihimo.core.errors import IndexDamaged, IndexUnavailable
+from kumihimo.core.errors import IndexDamaged, IndexUnavailable, StorageError
 from kumihimo.core.table import Codec, Row
-from kumihimo.storage import StorageError
 from kumihimo.storage.database import Database
 from kumihimo.storage.sqlite.shared_texts import drop_rows, find_wrong_uses, stored_rows, stored_table, table_ddl
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from threading import Lock
 
 from kumihimo.core.cancel import CancelToken, check_cancelled
-from kumihimo.core.errors import IndexBusy, IndexUnavailable
-from kumihimo.storage import StorageError
+from kumihimo.core.errors import IndexBusy, IndexUnavailable, StorageError
 from kumihimo.storage.database import BuildMemory, check_format
 from kumihimo.storage.sqlite.connection import Db, SqliteConnection, database_address, explain_error, is_immutable
 
