@@ -38,11 +38,10 @@ _HEAD_CHARS, _HEAD_LINES = 600, 8  # where a byline may stand
 # An account or a program, which wrote nothing; its date is then that of a template.
 _PROGRAM = re.compile(r"\b(?:python-docx|python-pptx|openpyxl|xlsxwriter|apache poi|phpword|phpspreadsheet)\b", re.I)
 _GENERATED = re.compile(rf"generated (?:by|using) {_PROGRAM.pattern}", re.I)
-_ACCOUNT = re.compile(
-    r"(?:(?:the|ms|microsoft|windows|office|home|pc|my)\s+)*(?:user|admin(?:istrator)?|owner|root|guest|author|unknown"
+_ACCOUNT = (  # compiled at its first use
+    r"(?i)(?:(?:the|ms|microsoft|windows|office|home|pc|my)\s+)*(?:user|admin(?:istrator)?|owner|root|guest|author|unknown"
     r"|anonymous|none|n/?a|me|pc|office|libreoffice|openoffice(?:\.org)?|canva|adobe\b.*|pandoc|latex.*|\W*"
-    r"|匿名|不明|管理者|管理员|用户|ユーザー|作成者)\s*\d*",
-    re.I,
+    r"|匿名|不明|管理者|管理员|用户|ユーザー|作成者)\s*\d*"
 )
 _ZERO_DATES = ("0001-01-01", "1899-12-30", "1899-12-31", "1900-01-01", "1904-01-01", "1970-01-01", "1980-01-01")
 _NAME = r"[^\W\d_a-z][\w.'’-]*"  # with a capital
@@ -110,7 +109,7 @@ def _person_names(values: Iterable[object]) -> Iterator[str]:
     for value in values:
         name = value.get("name") if isinstance(value, Mapping) else value
         plain = " ".join(name.split()) if isinstance(name, str) else ""
-        if 0 < len(plain) <= _MAX_CHARS and not _ACCOUNT.fullmatch(plain) and not _PROGRAM.search(plain):
+        if 0 < len(plain) <= _MAX_CHARS and not re.fullmatch(_ACCOUNT, plain) and not _PROGRAM.search(plain):
             yield plain
 
 
