@@ -222,9 +222,9 @@ def test_existing_settings_stay(text: str) -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ("!= Ada Vane", "line 3: '!= Ada Vane' is no alias: write"),
-        ("Ada = Ada Vane != Mrs Vane", "line 3: 'Ada = Ada Vane != Mrs Vane' is no alias: write"),
-        ("Ada != Bea != Cleo", "line 3: 'Ada != Bea != Cleo' is no alias: write"),
+        ("!= Ada Vane", "line 3: '!= Ada Vane' is no edit: write"),
+        ("Ada = Ada Vane != Mrs Vane", "line 3: 'Ada = Ada Vane != Mrs Vane' is no edit: write"),
+        ("Ada != Bea != Cleo", "line 3: 'Ada != Bea != Cleo' is no edit: write"),
         ("Ada Vane != ada vane", "line 3: 'Ada Vane != ada vane' has the same name twice: write two"),
         (
             "Ada Vane = Mrs Vane\nB = C\nMrs Vane != Ada Vane",

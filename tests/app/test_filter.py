@@ -141,6 +141,8 @@ def test_invalid_filter_is_rejected_before_any_call(reading: Snapshot) -> None:
             SettingsError, match=r"^the filter is not understood from 'Bo' \(character 10\) on: write it"
         ):
             reading.retrieve("ferry", name, filter="author = Bo")
+        with pytest.raises(SettingsError, match=r"^a filter is a text, such as `year >= 2020`, not dict$"):
+            reading.retrieve("ferry", name, filter={"author": "Bo"})
         with pytest.raises(SettingsError) as error:
             reading.ask("ferry", name, filter="auhtor = 'Bo'")
         fields = "author, date, date_source, file, kind, language, media_type, modified, title, uri, year, 著者"

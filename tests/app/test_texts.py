@@ -131,7 +131,10 @@ def test_every_text_comes_back_as_it_is(kumi: Kumihimo) -> None:
     [
         ({"texts": ["a", "b"], "ids": ["x"]}, "there are 2 texts, and 1 ids: give one for each text"),
         ({"texts": ["a", "b"], "ids": ["x", "x"]}, "two texts have the id 'x'"),
-        ({"texts": [b"a"]}, "a text is a string, not bytes"),
+        ({"texts": [b"a"]}, "texts, ids and titles are strings, not bytes"),
+        ({"texts": ["a"], "ids": [0]}, "texts, ids and titles are strings, not int"),
+        ({"texts": ["a"], "titles": [7]}, "texts, ids and titles are strings, not int"),
+        ({"texts": ["a"], "methods": "bm25"}, r"methods is a list of names: write \['bm25'\]"),
         ({"texts": ["a"], "ids": ["x"], "metadata": [{("a", 1): 2}]}, "the metadata of 'x' is no JSON"),
     ],
 )

@@ -264,7 +264,9 @@ def test_another_encoder_is_noticed(indexed: Open, notes: Path) -> None:
         indexed(["naive"], consent=False, embed=embed, settings={"embedding": {"model": "small"}})
     with (
         Kumihimo.open(notes.parent / ".kumi") as without,
-        pytest.raises(IndexUnavailable, match="were embedded by function:"),
+        pytest.raises(
+            IndexUnavailable, match=r"function:tests\.\S+\.embed: pass this function as `embed` to Kumihimo.open"
+        ),
     ):
         without.retrieve("Who?", "naive")
     (notes / "new.txt").write_text("A new note of the harbour.", "utf-8")

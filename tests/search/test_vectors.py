@@ -82,7 +82,7 @@ def test_other_embedder_is_reported(tmp_path: Path) -> None:
         other.search_notes("sea")
     assert str(refused.value) == (
         "the notes of this index were embedded by made up: set that as `model` under [embedding] in kumi.toml, "
-        "or `kumi index --yes` embeds them by another"
+        "or `kumi index --yes` (in Python `index(consent=True)`) embeds them by another"
     )
     other.store.close()
 

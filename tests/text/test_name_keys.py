@@ -20,7 +20,7 @@ def test_lines_that_share_a_name_are_one_in_any_order() -> None:
 
 
 def test_a_line_that_names_one_is_refused() -> None:
-    with pytest.raises(SettingsError, match="is no alias"):
+    with pytest.raises(SettingsError, match="is no edit"):
         parse_aliases(["Bob ="])
 
 

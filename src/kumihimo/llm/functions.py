@@ -16,14 +16,13 @@ from kumihimo.core.errors import KumiError, RequestRefused, SettingsError
 from kumihimo.core.redaction import redact
 from kumihimo.core.settings import SettingValues
 from kumihimo.llm.local_embedder import LocalTokenizer
-from kumihimo.llm.protocols import FailedTry, Messages
+from kumihimo.llm.protocols import FUNCTION_PREFIX, FailedTry, Messages
 from kumihimo.llm.response_body import get_count
 
 if TYPE_CHECKING:
     from httpx2 import Response
 
 T = TypeVar("T")
-FUNCTION_PREFIX = "function:"  # of the name of such a model
 _PARAMETERS: Mapping[str, str] = {"chat": "chat", "embedding": "embed", "reranking": "rerank"}  # of Kumihimo.open
 _UNUSED_SETTINGS: Mapping[str, Mapping[str, object]] = {  # those that only a server gets
     "chat": {"temperature": None, "max_tokens": None, "reasoning_effort": None, "extra": ""},

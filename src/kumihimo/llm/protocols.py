@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, T
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.context import Context
 from kumihimo.core.digests import replace_surrogates
-from kumihimo.core.errors import ItemFailed, ModelError
+from kumihimo.core.errors import IndexUnavailable, ItemFailed, ModelError
 from kumihimo.core.usage import Usage
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+FUNCTION_PREFIX = "function:"  # of the name of a model that is a function of this process
 A = TypeVar("A")
 B = TypeVar("B")
 
@@ -261,6 +262,17 @@ class Reranker(Protocol):
     @property
     def candidates(self) -> int: ...
     def __call__(self, question: str, context: Context, reranker: RerankerName) -> Context: ...
+
+
+def embedder_mismatch(table: str, stored: str, current: str) -> IndexUnavailable:
+    """Return the error for vectors that another model has made."""
+    remedy = "set that as `model` under [embedding] in kumi.toml"
+    if stored.startswith(FUNCTION_PREFIX):
+        remedy = "pass this function as `embed` to Kumihimo.open"
+    return IndexUnavailable(
+        f"the {table} of this index were embedded by {stored}: {remedy}, or `kumi index --yes` "
+        f"(in Python `index(consent=True)`) embeds them by {current}"
+    )
 
 
 def dimension_mismatch(fingerprint: str, dimensions: int) -> ModelError:

@@ -14,9 +14,9 @@ from kumihimo.core.usage import Usage
 from kumihimo.llm import openai, rerank, transport
 from kumihimo.llm.budget import Account, Budget, CacheLedger, Caps
 from kumihimo.llm.cached_llm import EMBEDDING, RERANKING, CachedEmbedder, Chat, StructuredLLM, connect_model, create_llm
-from kumihimo.llm.functions import FUNCTION_PREFIX, ModelFunction, missing_function
+from kumihimo.llm.functions import ModelFunction, missing_function
 from kumihimo.llm.local_embedder import LOCAL_PREFIX, LocalEmbedder, create_local_embedder, is_local_model
-from kumihimo.llm.protocols import ChatRequest, Embedder, Prices, Reply, RerankerName, TextsReply
+from kumihimo.llm.protocols import FUNCTION_PREFIX, ChatRequest, Embedder, Prices, Reply, RerankerName, TextsReply
 from kumihimo.llm.recorded import RECORDED_PREFIX, RecordedChat
 from kumihimo.storage.request_times import RequestTimes
 from kumihimo.storage.response_cache import ResponseCache

@@ -12,7 +12,7 @@ from kumihimo.core.executors import BuildExecutor, SharedWork, WorkerContext, in
 from kumihimo.core.table import Codec, Row, Table
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.local_embedder import LocalEmbedder
-from kumihimo.llm.protocols import Embedder, Vectors, dimension_mismatch
+from kumihimo.llm.protocols import Embedder, Vectors, dimension_mismatch, embedder_mismatch
 from kumihimo.search import partial_rows, protocols, vector_files
 from kumihimo.search.postgres_vectors import LoadedMatrices, PostgresReader, PostgresVectors
 from kumihimo.search.protocols import VECTOR_INDEX, Matrices, StoredVectors, encode_vectors, unit_vectors
@@ -218,10 +218,7 @@ class CosineSearch:
             return [Context()] * (1 if averaged else len(texts))
         embedder = self.embedder_for(table.name, state["embedder"])
         if state["embedder"] != embedder.fingerprint:
-            raise IndexUnavailable(
-                f"the {table.name} of this index were embedded by {state['embedder']}: set that as `model` under "
-                f"[embedding] in kumi.toml, or `kumi index --yes` embeds them by {embedder.fingerprint}"
-            )
+            raise embedder_mismatch(table.name, state["embedder"], embedder.fingerprint)
         last_texts, vectors = self.last_query.get(embedder.fingerprint, ((), None))
         if vectors is None or last_texts != tuple(texts):
             vectors = embedder(texts)

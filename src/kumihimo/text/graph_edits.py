@@ -220,7 +220,10 @@ def _find_alias_fault(line: str) -> str:
     """Return what is wrong with a line of names, or empty."""
     keys, is_distinct = list(map(alias_key, _split_names(line))), "!=" in line
     if len(keys) < 2 or not all(keys[:2]) or (is_distinct and line.count("=") > 1):
-        return f"{line!r} is no alias: write `name = other name` or `name != other name`, a line each"
+        return (
+            f"{line!r} is no edit: write `name = other name` or `name != other name`, "
+            "or begin with `type:`, `delete:`, `relation:` or `no relation:`"
+        )
     if is_distinct and keys[0] == keys[1]:
         return f"{line!r} has the same name twice: write two different names, or delete the line"
     if "@" in keys[0] or (is_distinct and "@" in keys[1]):

@@ -129,8 +129,5 @@ def embed_texts(
     else:
         embedder = index.models.embedder(own_budget, table)
     if stored not in ("", embedder.fingerprint):
-        raise IndexUnavailable(
-            f"the {table} of this index were embedded by {stored}: set that as `model` under [embedding] in "
-            f"kumi.toml, or `kumi index --yes` embeds them by {embedder.fingerprint}"
-        )
+        raise protocols.embedder_mismatch(table, stored, embedder.fingerprint)
     return embedder(list(texts)), own_budget.total

@@ -135,6 +135,8 @@ class VisibleTables:
 
     def narrowed(self, filter: str) -> Self:
         """Return the tables of the documents that match, too; blank: all."""
+        if not isinstance(filter, str):
+            raise SettingsError(f"a filter is a text, such as `year >= 2020`, not {type(filter).__name__}")
         if not (filter := filter.strip()):
             return self
         return replace(self, filter=f"({self.filter}) and ({filter})" if self.filter else filter)

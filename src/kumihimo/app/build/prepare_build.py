@@ -43,6 +43,8 @@ def absolute_paths(
     Addresses are left out. has_texts: there is something else to index. Raise SourceError or SettingsError first.
     """
 
+    if isinstance(methods, str):
+        raise SettingsError(f"methods is a list of names: write {[methods]}")
     for name in methods:
         index.catalogue.method(name)
     if not paths and not has_texts and not index.store.exists():

@@ -36,8 +36,10 @@ def dump_texts(
         if values and len(values) != len(listed):
             raise SettingsError(f"there are {len(listed):,} texts, and {len(values):,} {name}: give one for each text")
     for text, id, title, fields in zip_longest(listed, *columns.values()):
-        if not isinstance(text, str):
-            raise SettingsError(f"a text is a string, not {type(text).__name__}: index a file by its path")
+        for value in (text, "" if id is None else id, "" if title is None else title):
+            if not isinstance(value, str):
+                kind = type(value).__name__
+                raise SettingsError(f"texts, ids and titles are strings, not {kind}: index a file by its path")
         key = replace_surrogates(id or "") or hash_parts(text)
         file = text_file_name(key)
         if id and file in files:
