@@ -114,7 +114,18 @@ def test_a_line_is_added_and_removed(folder: Path) -> None:
     assert "matches nothing" in kumi(folder, "edit")[0]
     assert json.loads(kumi(folder, "edit", "--json")[0])["edits"] == {line: True, "type: Marley = ghost": False}
     kumi(folder, "edit", "--undo", line)
-    assert path.read_text("utf-8").splitlines()[1:] == ["# mine", "type: Marley = ghost"]
+    kumi(folder, "edit", "Scrooge \udcff = Scrooge")
+    assert path.read_text("utf-8").splitlines()[1:] == ["# mine", "type: Marley = ghost", "Scrooge � = Scrooge"]
+
+
+def test_a_line_by_hand_is_removed_however_it_is_spaced(folder: Path) -> None:
+    path = folder / "aliases.txt"
+    path.write_text("\ufeffScrooge  =\tEbenezer Scrooge\n#  mine\ntype:\u3000Scrooge = miser\u3000\r\n", "utf-8")
+    lines = list(json.loads(kumi(folder, "edit", "--json")[0])["edits"])
+    assert lines == ["Scrooge = Ebenezer Scrooge", "type: Scrooge = miser"]
+    for line in lines:
+        kumi(folder, "edit", "--undo", line)
+    assert path.read_text("utf-8") == "#  mine\n"
 
 
 @pytest.mark.parametrize(
@@ -133,6 +144,7 @@ def test_a_line_is_added_and_removed(folder: Path) -> None:
         (["--undo", "delete: Scrooge"], "is not in"),
         (["# Scrooge = Ebenezer Scrooge"], "matches nothing in the index"),
         (["--undo"], "--undo needs a line"),
+        (["type: Scrooge = " + "x" * 10_000], "mentions.aliases[0] is a text of 1 to 10,000 characters"),
     ],
 )
 def test_a_wrong_line_names_the_remedy_and_changes_nothing(folder: Path, arguments: list[str], message: str) -> None:

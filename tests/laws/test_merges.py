@@ -123,6 +123,13 @@ def test_edits_and_a_rebuild_equal_a_fresh_build_and_an_undo(
         assert strip(tables(kumi)) == strip(before)
 
 
+def test_a_relation_of_an_entity_with_itself_matches_nothing(tmp_path: Path) -> None:
+    lines = ["Otaru = Mary Vance", *(f"relation: Mary Vance -> Otaru{place} = x" for place in ("", " @ notes/b.txt"))]
+    with build(tmp_path, {"a.txt": STORY, "b.txt": OTHER}, lines) as kumi, kumi.snapshot() as snapshot:
+        assert [each for each in snapshot.table("relations") if each.source == each.target or each.text == "x"] == []
+        assert kumi.status().unmatched == tuple(lines[1:])
+
+
 def test_edits_hold_for_rows_of_visible_documents_alone(tmp_path: Path) -> None:
     lines = ["Port Otaru = Otaru", "type: Otaru = harbour", "relation: Martha Kerrow -> Otaru = She met us there."]
     build(tmp_path, {"a.txt": STORY, "b.txt": OTHER}, lines).close()

@@ -13,7 +13,7 @@ Of two lines that give an entity a type, or are about one relation, the last one
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -99,7 +99,7 @@ def parse_edits(lines: tuple[str, ...]) -> GraphEdits:
         frozenset(frozenset(map(alias_key, names)) for verb, names, *_ in parsed if verb == "!="),
         {edits.entity_of(name): value for verb, (name, *_), value, _ in parsed if verb == "type"},
         frozenset(edits.entity_of(name) for verb, (name, *_), *_ in parsed if verb == "delete"),
-        dict(_read_relation(edits, parts) for parts in parsed if parts.verb.endswith("relation")),
+        dict(_read_relations(edits, parsed)),
     )
 
 
@@ -108,11 +108,14 @@ def _first_names(merging: Iterable[str]) -> Iterable[str]:
     return reversed([parse_line(line).names[0] for line in merging])
 
 
-def _read_relation(edits: GraphEdits, parts: EditLine) -> tuple[tuple[str, str], RelationEdit]:
-    """Return the edit of a line about a relation, with its key."""
-    (first, one), (second, other) = sorted((edits.entity_of(name), name) for name in parts.names)
-    key = relation_id(first, second), hash_parts(parts.document) if parts.document else ""
-    return key, RelationEdit((first, second), (one, other), parts.value)
+def _read_relations(edits: GraphEdits, parsed: Iterable[EditLine]) -> Iterator[tuple[tuple[str, str], RelationEdit]]:
+    """Yield the edit of each relation of two entities, with its key."""
+    for parts in parsed:
+        if parts.verb.endswith("relation"):
+            (first, one), (second, other) = sorted((edits.entity_of(name), name) for name in parts.names)
+            if first != second:
+                key = relation_id(first, second), hash_parts(parts.document) if parts.document else ""
+                yield key, RelationEdit((first, second), (one, other), parts.value)
 
 
 def parse_line(line: str) -> EditLine:

@@ -8,8 +8,9 @@ from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.community_tree import table_or_empty
 from kumihimo.app.opened.open_index import OpenIndex
 from kumihimo.app.settings import config
-from kumihimo.core.digests import hash_parts
+from kumihimo.core.digests import hash_parts, replace_surrogates
 from kumihimo.core.errors import SettingsError
+from kumihimo.core.settings import resolve_settings
 from kumihimo.text.graph_edits import EditLine, GraphEdits, alias_key, find_edit_fault, parse_edits, parse_line
 from kumihimo.text.name_keys import entity_id, name_key
 from kumihimo.text.repetition import contains_phrase
@@ -23,7 +24,7 @@ def edit_graph(index: OpenIndex, snapshot: Snapshot, line: str, *, undo: bool = 
 
     Each comes with whether it is about something in the snapshot. Raises SettingsError as `Kumihimo.edit` says.
     """
-    line, path = " ".join(line.split()), index.base / config.ALIASES
+    line, path = replace_surrogates(" ".join(line.split())), index.base / config.ALIASES
     with _FILE_LOCK:
         lines = read_lines(index)
         if undo:
@@ -34,6 +35,7 @@ def edit_graph(index: OpenIndex, snapshot: Snapshot, line: str, *, undo: bool = 
         elif line and line not in lines:
             if fault := find_edit_fault(dict(enumerate([*lines, line], 1))):
                 raise SettingsError(fault)
+            resolve_settings(index.settings_registry.all, {"mentions": {"aliases": (*lines, line)}})  # its bounds
             if line.startswith("#") or find_unmatched(snapshot, [line]):
                 raise SettingsError(f"{line!r} matches nothing in the index: {_remedy(parse_line(line))}")
             config.append_aliases(path, [line])
@@ -43,9 +45,10 @@ def edit_graph(index: OpenIndex, snapshot: Snapshot, line: str, *, undo: bool = 
 
 
 def read_lines(index: OpenIndex) -> list[str]:
-    """Return the lines of aliases.txt."""
+    """Return the lines of aliases.txt, with single spaces."""
     layer = config.read_aliases(index.base / config.ALIASES)
-    return list(cast(Sequence[str], layer["mentions"]["aliases"])) if layer else []
+    lines = cast(Sequence[str], layer["mentions"]["aliases"]) if layer else ()
+    return list(dict.fromkeys(" ".join(line.split()) for line in lines))
 
 
 def _remedy(parts: EditLine) -> str:
@@ -76,6 +79,8 @@ class _Matcher:
     def matches(self, parts: EditLine) -> bool:
         """Return whether a line is about something in the index."""
         if parts.verb.endswith("relation"):
+            if len(set(map(self.edits[-1].entity_of, parts.names))) == 1:
+                return False
             one, other = map(self._chunks, parts.names)
             document = hash_parts(parts.document)
             return any(id.startswith(f"{document}.") for id in one | other) if parts.document else bool(one & other)

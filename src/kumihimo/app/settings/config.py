@@ -103,9 +103,13 @@ def append_aliases(path: Path, lines: Iterable[str]) -> None:
 
 
 def remove_alias(path: Path, line: str) -> None:
-    """Remove a line from an alias file."""
+    """Remove a line from an alias file, however it is spaced.
+
+    line: with single spaces.
+    """
     path = safe_write.resolve_link(path)
-    kept = [each for each in _read_text(path).splitlines(keepends=True) if each.strip("\ufeff \t\r\n") != line]
+    lines = _read_text(path).splitlines(keepends=True)
+    kept = [each for each in lines if " ".join(each.removeprefix("\ufeff").split()) != line]
     safe_write.write_file(path, ["".join(kept)], force=True)
 
 
