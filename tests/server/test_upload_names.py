@@ -35,6 +35,8 @@ from kumihimo.server.uploads import allowed_path, safe_name
         ("a\r\nb.txt", "a_b.txt".replace("_", "__")),
         ("invoice\u202etxt.md", "invoice_txt.md"),
         ("notes.md. .", "notes.md"),
+        ("\u3000notes.md\u3000.", "notes.md"),
+        ("\u3000.txt", "txt"),  # without a name, as " .txt"
         ("e\u0301te\u0301.txt", "été.txt"),
         ("組紐.txt", "組紐.txt"),
         ("50% #1 [net].txt", "50% #1 [net].txt"),

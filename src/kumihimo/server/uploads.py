@@ -230,7 +230,7 @@ def safe_name(name: str, readers: Mapping[str, FileType]) -> str:
     ['x.txt', '_nul.txt', 'a_b_.txt', '名前']
     """
     last = re.split(r"[/\\]", name)[-1]
-    cleaned = _UNSAFE.sub("_", normalize("NFC", last)).strip(". ")
+    cleaned = re.sub(r"^[\s.]+|[\s.]+$", "", _UNSAFE.sub("_", normalize("NFC", last)))
     path = PurePosixPath(cleaned)
     is_plain = bool(cleaned) and not last.startswith(".")  # else its suffix has to say what it is
     known = {suffix: reader for suffix, reader in readers.items() if suffix or is_plain}

@@ -322,11 +322,14 @@ def test_a_response_that_is_too_long_or_fails_says_so(client: OpenAI, kumi: Kumi
 @pytest.mark.parametrize(
     ("options", "param", "message"),
     [
-        ({"text": {"format": {"type": "json_object"}}}, "response_format", "text with citations"),
+        ({"text": {"format": {"type": "json_object"}}}, "response_format", "leave response_format or text.format out"),
         ({"previous_response_id": "resp_1"}, "previous_response_id", "no response is kept here"),
         ({"background": True}, "background", "no response is kept here"),
         ({"tool_choice": "required"}, "tool_choice", "calls no tools"),
         ({"input": []}, "messages", "no message of the user"),
+        ({"input": [{"content": "Hello"}] * 2001}, "input", "input: List should have at most 2000 items"),
+        ({"input": [{"role": 5}]}, "input.0.role", "input.0.role: Input should be a valid string"),
+        ({"input": {}}, "input", "input: Input should be a valid array"),
         ({"model": "nowhere"}, "model", "no model 'nowhere'"),
     ],
 )
@@ -453,6 +456,8 @@ def test_errors_name_the_parameter_and_the_remedy(
         ([{"role": "assistant", "content": "Hello"}], "there is no message of the user"),
         ([], "there is no message of the user"),
         ([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}], "of the type image_url"),
+        ([{"role": "user", "content": [{"type": "text", "text": None}]}], "of the type text: only text"),
+        ([{"role": "user", "content": 5}], "messages.0.content: Input should be a valid array"),
         ([{"content": "Who?"}], "messages.0.role: Field required"),
     ],
 )

@@ -86,13 +86,17 @@ class QuestionBody:
 
 
 def parse_body(adapter: TypeAdapter[T], body: bytes) -> T:
-    """Return the parameters. Raise BadParameter for a wrong one."""
+    """Return the parameters. Raise BadParameter for a wrong one.
+
+    Where a value may have one of two types, pydantic names the errors of both: the deeper one counts.
+    """
     try:
         return adapter.validate_json(body)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        param = ".".join(map(str, first["loc"]))
-        raise BadParameter(f"{param or 'the body'}: {first['msg']}", param) from None
+        found = error.errors(include_url=False, include_input=False, include_context=False)
+        deepest = max(found, key=lambda each: (len(each["loc"]), each["type"] != "string_type"))
+        param = ".".join(part for part in map(str, deepest["loc"]) if "[" not in part and part != "str")
+        raise BadParameter(f"{param or 'the body'}: {deepest['msg']}", param) from None
 
 
 def body_schema(adapter: TypeAdapter[Any]) -> dict[str, Any]:

@@ -66,7 +66,9 @@ class ChatRequest:
         if self.tool_choice not in (None, "none", "auto"):
             raise BadParameter("this model calls no tools: leave tool_choice out, or set it to auto", "tool_choice")
         if self.response_format and self.response_format.get("type") != "text":
-            raise BadParameter("answers are text with citations: leave response_format out", "response_format")
+            raise BadParameter(
+                "answers are text with citations: leave response_format or text.format out", "response_format"
+            )
 
     @property
     def with_usage(self) -> bool:
@@ -172,11 +174,15 @@ def _text(message: Message, *, strict: bool) -> str:
     """
     if not isinstance(message.content, list):
         return message.content or ""
-    parts = [part if isinstance(part, dict) else {"type": "none"} for part in message.content]
-    other = next((part.get("type") for part in parts if part.get("type") not in _TEXT_PARTS), None)
-    if strict and other:
-        raise BadParameter(f"the question has a part of the type {other}: only text is understood", "messages")
-    return "\n".join(str(part.get("text", "")) for part in parts if part.get("type") in _TEXT_PARTS)
+    texts: list[str] = []
+    for part in message.content:
+        kind = part.get("type") if isinstance(part, dict) else "none"
+        text = part.get("text") if kind in _TEXT_PARTS else None
+        if isinstance(text, str):
+            texts.append(text)
+        elif strict and kind:
+            raise BadParameter(f"the question has a part of the type {kind}: only text is understood", "messages")
+    return "\n".join(texts)
 
 
 def _check_count(texts: Any) -> Any:
