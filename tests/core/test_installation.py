@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Iterator
 from importlib.metadata import PathDistribution
@@ -65,6 +66,9 @@ def test_the_command_is_that_of_the_environment(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("kumihimo.core.installation.find_spec", lambda _: None)
     install_command.cache_clear()
     assert install_command("[ocr]").startswith("uv pip install --python '/home/a b/bin/python' ")
+    monkeypatch.setattr("sys.executable", "/home/o'brien/bin/python")
+    install_command.cache_clear()
+    assert shlex.split(install_command("[ocr]"))[4] == "/home/o'brien/bin/python"
 
 
 def test_others_see_no_path_of_this_machine() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 import sys
 from contextvars import ContextVar
@@ -62,5 +63,5 @@ def _requirement(extras: str) -> str:
 
 def _shell_word(word: str) -> str:
     """Return a word as all shells of this system take it."""
-    mark = '"' if sys.platform == "win32" else "'"
-    return f"{mark}{word}{mark}" if re.search(r"[^\w./:\\-]", word) else word
+    is_plain = not re.search(r"[^\w./:\\-]", word)
+    return word if is_plain else f'"{word}"' if sys.platform == "win32" else shlex.quote(word)
