@@ -46,6 +46,7 @@ def refused(status: int, message: str, code: str = "") -> dict[str, Any]:
         (refused(429, "Slow down"), "Slow down (429)", True),
         (refused(503, ""), "no reason given (503)", True),
         ({"response": None, "error": {"code": "batch_expired", "message": "Late."}}, "Late (batch_expired)", True),
+        ({"response": None, "error": {"code": "\ud800x\n" * 99, "message": "No."}}, f"No ({'�x ' * 20})", True),
         ({"response": {"status_code": 200, "body": {"ok": True}}}, "does not have the form", True),
         ({"response": {"status_code": 200, "body": "Bad gateway"}}, "does not have the form", True),
         ({"response": {"status_code": 200}}, "does not have the form", True),

@@ -45,6 +45,7 @@ _MAX_RESULT_BYTES, _MAX_LINE_BYTES = 2048 * MEGABYTE, 16 * MEGABYTE
 _MAX_RESULT_SECONDS = 3600  # of the download of a file
 _MAX_ID, _MAX_JOBS = 1000, 10_000  # characters of a text of a job, and jobs of an account that are searched
 _NO_BATCHES = (404, 405, 501)
+_MAX_LABEL = 60  # characters of the code of an error
 _RETRIED = (0, 408, 409, 429)  # statuses of a request that may succeed in the next batch, as those from 500 on
 
 
@@ -265,13 +266,12 @@ def parse_result(line: bytes, sizes: Mapping[bytes, int], prices: Prices) -> Bat
     status, reply, error = response.get("status_code"), response.get("body"), body.get("error")
     if status != 200:
         error = error or _mapping(reply).get("error") or reply
-        code = _mapping(error).get("code")
+        code = error_reason(_mapping(error).get("code"))
+        label = redact(code or str(status or ""))[:_MAX_LABEL]
         message = redact(error_reason(error) or "no reason given")[:300].rstrip(".")
         passes = not isinstance(status, int) or status in _RETRIED or status >= 500 or isinstance(reply, str)
         passes = passes or code in ("batch_expired", "batch_cancelled")
-        return BatchResult(
-            key, error=f"{message} ({code or status})" if code or status else message, may_succeed=passes
-        )
+        return BatchResult(key, error=f"{message} ({label})" if label else message, may_succeed=passes)
     try:
         return BatchResult(key, read_completion(_mapping(reply), sizes[key], prices))
     except RequestRefused as refusal:
