@@ -10,8 +10,9 @@ from unicodedata import normalize
 import pytest
 
 from kumihimo import Kumihimo, import_store
-from kumihimo.app.build.import_store import _default_name, _write_files
-from kumihimo.core.errors import SourceError
+from kumihimo.app.build.import_store import _default_name, _list_changes
+from kumihimo.core.errors import Cancelled, SourceError
+from kumihimo.readers.remote.mirror import changed_files
 from kumihimo.testing.fake_models import FakeChat
 from tests.fake_graph_reader import Readers
 from tests.importers.factories_stores import TEXTS, graphrag_tables, write_graphrag, write_working_folder
@@ -170,6 +171,22 @@ def test_errors_change_nothing(kumi: Kumihimo, tmp_path: Path) -> None:
     assert not (tmp_path / ".kumi").exists()
 
 
+def test_a_cancelled_import_changes_nothing(kumi: Kumihimo, tmp_path: Path) -> None:
+    folder = tmp_path / ".kumi" / "imports" / "letters"
+    import_store(kumi, "graphrag", write_graphrag(tmp_path / "letters"))
+    before, rows = {path.name: path.read_bytes() for path in folder.iterdir()}, tables(kumi)
+
+    def stop(_: object) -> None:
+        raise Cancelled("enough")
+
+    other = write_working_folder(tmp_path / "other", nano=False)
+    with pytest.raises(Cancelled):
+        import_store(kumi, "lightrag", other, name="letters", progress=stop)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert kumi.index(reread=True).failed == ()
+    assert tables(kumi) == rows
+
+
 def test_names_of_folders_hold_on_every_system(kumi: Kumihimo, tmp_path: Path) -> None:
     """Windows drops a point at the end, so that the import would have been deleted as an unused one."""
     store = write_graphrag(tmp_path / "letters")
@@ -200,7 +217,8 @@ def test_the_default_name_is_that_of_the_folder_as_every_system_takes_it(
 
 def test_a_file_whose_name_changes_in_case_only_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On macOS and Windows both names are one file: what was written must not be deleted afterwards."""
-    _write_files(tmp_path, {"Bo.textunits": b"1", normalize("NFC", "é.textunits"): b"1"})
+    with changed_files({tmp_path / "Bo.textunits": b"1", tmp_path / normalize("NFC", "é.textunits"): b"1"}):
+        pass
     (tmp_path / "é.textunits").rename(tmp_path / normalize("NFD", "é.textunits"))  # as some file systems do
     steps, unlink, replace = list[str](), Path.unlink, Path.replace
 
@@ -214,5 +232,6 @@ def test_a_file_whose_name_changes_in_case_only_stays(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(Path, "unlink", note_unlink)
     monkeypatch.setattr(Path, "replace", note_replace)
-    _write_files(tmp_path, {"bo.textunits": b"2", "é.textunits": b"1"})
+    with changed_files(_list_changes(tmp_path, {"bo.textunits": b"2", "é.textunits": b"1"})):
+        pass
     assert steps[:2] == ["remove Bo.textunits", "write bo.textunits"]

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kumihimo import AsyncKumihimo, Kumihimo, copy_index
-from kumihimo.core.errors import SettingsError, SourceError
+from kumihimo.app.build import prepare_build
+from kumihimo.core.cancel import CancelToken
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.errors import Cancelled, SettingsError, SourceError
+from kumihimo.readers.remote.mirror import changed_files
 from tests.fixtures_index import fill, tables
 
 FERRY, NETS = "The ferry leaves at nine. The office opens at eight.", "# Nets\n\nAda Holm mended the nets."
@@ -68,6 +74,8 @@ def test_without_an_id_a_text_is_its_own(kumi: Kumihimo) -> None:
     with kumi.snapshot() as snapshot:
         assert {each.title for each in snapshot.table("documents")} == {FERRY, "Nets"}
     assert kumi.index_texts([]).unchanged == 2
+    assert kumi.index_texts(np.array([NETS])).read == 0  # type: ignore[arg-type]
+    assert kumi.remove(hash_parts(NETS)).removed == 1
 
 
 def test_folders_and_texts_leave_each_other_alone(filled: Kumihimo, tmp_path: Path) -> None:
@@ -98,6 +106,40 @@ def test_a_text_is_removed_with_its_file(
         filled.remove("nothing")
 
 
+@pytest.mark.parametrize("change", ["replace", "remove", "forget"])
+@pytest.mark.parametrize("late", [False, True])
+def test_a_cancelled_build_leaves_the_texts_as_they_were(
+    filled: Kumihimo, monkeypatch: pytest.MonkeyPatch, change: str, *, late: bool
+) -> None:
+    token, folder = CancelToken(), filled.folder / "texts"
+    before, rows = {path.name: path.read_bytes() for path in folder.iterdir()}, tables(filled)
+    if late:  # everything is written, and not yet committed
+        monkeypatch.setattr(prepare_build, "find_unmatched", lambda _: token.cancel())
+    changes: dict[str, Callable[..., object]] = {
+        "replace": partial(filled.index_texts, ["The ferry is lost.", "A gull."], ids=["ferry", "gull"]),
+        "remove": partial(filled.remove, "ferry"),
+        "forget": partial(filled.remove, "ferry", forget=True),
+    }
+    with pytest.raises(Cancelled):
+        changes[change](cancel=token, progress=None if late else lambda _: token.cancel())
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    monkeypatch.undo()
+    assert filled.index().rows["documents"] == 2
+    assert tables(filled) == rows
+
+
+def test_a_text_that_another_build_wrote_meanwhile_stays(tmp_path: Path) -> None:
+    path = tmp_path / "ferry.json"
+
+    def write_and_fail() -> None:
+        path.write_bytes(b"theirs")
+        raise Cancelled("enough")
+
+    with pytest.raises(Cancelled), changed_files({path: b"ours"}):
+        write_and_fail()
+    assert path.read_bytes() == b"theirs"
+
+
 def test_an_id_that_is_a_source_too_is_asked_back(filled: Kumihimo, tmp_path: Path) -> None:
     filled.index(fill(tmp_path / "ferry", {"a.md": "A gull."}))
     with pytest.raises(SourceError, match=r"several sources.*ferry, .*texts/ferry\.json"):
@@ -124,6 +166,8 @@ def test_every_text_comes_back_as_it_is(kumi: Kumihimo) -> None:
     stored = documents(kumi)
     assert {*stored.values()} == {*texts[:2], "A sail. \ufffd\ufffd"}
     assert {path.suffix for path in (kumi.folder / "texts").iterdir()} == {".json"}
+    kumi.index_texts(FERRY, ids="\ud800")
+    assert kumi.remove("\ud800").removed == 1
 
 
 @pytest.mark.parametrize(
@@ -132,9 +176,14 @@ def test_every_text_comes_back_as_it_is(kumi: Kumihimo) -> None:
         ({"texts": ["a", "b"], "ids": ["x"]}, "there are 2 texts, and 1 ids: give one for each text"),
         ({"texts": ["a", "b"], "ids": ["x", "x"]}, "two texts have the id 'x'"),
         ({"texts": [b"a"]}, "texts, ids and titles are strings, not bytes"),
+        ({"texts": b"a"}, "texts, ids and titles are strings, not bytes"),
+        ({"texts": 5}, "texts, ids and titles are strings, not int"),
         ({"texts": ["a"], "ids": [0]}, "texts, ids and titles are strings, not int"),
+        ({"texts": "a", "ids": 7}, "texts, ids and titles are strings, not int"),
         ({"texts": ["a"], "titles": [7]}, "texts, ids and titles are strings, not int"),
         ({"texts": ["a"], "methods": "bm25"}, r"methods is a list of names: write \['bm25'\]"),
+        ({"texts": ["a"], "metadata": [["b"]]}, "metadata are a dictionary for each text, not list"),
+        ({"texts": ["a"], "metadata": 5}, "metadata are a dictionary for each text, not int"),
         ({"texts": ["a"], "ids": ["x"], "metadata": [{("a", 1): 2}]}, "the metadata of 'x' is no JSON"),
     ],
 )

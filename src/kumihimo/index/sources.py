@@ -2,17 +2,19 @@
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Self
 from unicodedata import normalize
 
+from kumihimo.core.digests import replace_surrogates
 from kumihimo.core.errors import SourceError, describe_unknown
 from kumihimo.core.wiring import ROOT, FileType
 from kumihimo.readers.documents import has_reader, no_reader_error
 from kumihimo.readers.folder import walk
-from kumihimo.readers.remote.mirror import find_mirrored_uri
+from kumihimo.readers.remote.mirror import changed_files, find_mirrored_uri
 from kumihimo.readers.remote.origins import text_file_name
 from kumihimo.storage.database import Database
 
@@ -151,12 +153,15 @@ def save_sources(db: Database, sources: Mapping[str, IndexedSource], base: Path)
     db.set_meta("sources", {s.name: [stored_path(s.path), list(s.rules)] for s in sources.values()})
 
 
-def remove_source(db: Database, sources: dict[str, IndexedSource], target: str, index: Path | None = None) -> set[str]:
+def remove_source(
+    db: Database, sources: dict[str, IndexedSource], target: str, index: Path, files: ExitStack
+) -> set[str]:
     """Remove a source, or exclude a part of one, from `sources`.
 
     Return the names of the sources to scan again. index: the index folder, whose imports have no parts: their rows rest
-    on several documents. The file of a text in it is deleted. Raise SourceError if nothing matches `target`: a source's
-    name or path, a document's uri, the id of a text, or a path within a source.
+    on several documents. files: deletes the file of a text, and puts it back where it ends with an error. Raise
+    SourceError if nothing matches `target`: a source's name or path, a document's uri, the id of a text, or a path
+    within a source.
     """
     if not target:
         raise SourceError("nothing to remove: name a source or a document")
@@ -171,7 +176,7 @@ def remove_source(db: Database, sources: dict[str, IndexedSource], target: str, 
         del sources[next(iter(matches))]
         return set()
     if text:
-        text.unlink()
+        files.enter_context(changed_files({text: None}))
         return {source.name for source in sources.values() if source.path == text.parent}
     target = find_mirrored_uri({source.name: source.path for source in sources.values()}, target)
     nested_uris = [source.uri(path) for source in sources.values() if source.path in path.parents]
@@ -180,7 +185,7 @@ def remove_source(db: Database, sources: dict[str, IndexedSource], target: str, 
     target = target.rstrip("/")
     for uri in [target, encode_uri_part(target), *nested_uris]:
         source = next((candidate for candidate in sources.values() if candidate.contains_uri(uri)), None)
-        if source and index and source.path.parent == index / IMPORTS_FOLDER:
+        if source and source.path.parent == index / IMPORTS_FOLDER:
             raise SourceError(
                 f"{uri} is a part of the import {source.name}: remove it in the system that it comes from, and import "
                 f"again; or `kumi remove {source.name}` removes the whole import"
@@ -201,18 +206,20 @@ def _resolve_target(target: str) -> Path:
         return Path("/")
 
 
-def _find_text(sources: Iterable[IndexedSource], target: str, path: Path, index: Path | None) -> Path | None:
+def _find_text(sources: Iterable[IndexedSource], target: str, path: Path, index: Path) -> Path | None:
     """Return the file of a text by its id, uri or path.
 
     A part of a long text stands for the whole.
     """
-    folder = index / TEXTS_FOLDER if index else None
+    folder = index / TEXTS_FOLDER
     name = next((source.name for source in sources if source.path == folder), None)
-    if folder is None or name is None:
+    if name is None:
         return None
     of_uri = folder / target.removeprefix(f"{name}/").partition("#")[0] if target.startswith(f"{name}/") else path
     files = {*folder.glob("*.json")}
-    return next((each for each in (folder / text_file_name(target), of_uri, path) if each in files), None)
+    return next(
+        (each for each in (folder / text_file_name(replace_surrogates(target)), of_uri, path) if each in files), None
+    )
 
 
 def encode_uri_part(name: str) -> str:

@@ -14,7 +14,7 @@ from kumihimo.app.opened.results import Built
 from kumihimo.core.errors import SourceError, describe_unknown
 from kumihimo.index.sources import IMPORTS_FOLDER, TEXTS_FOLDER
 from kumihimo.llm.budget import Caps
-from kumihimo.readers.remote.mirror import replace_file
+from kumihimo.readers.remote.mirror import changed_files
 from kumihimo.text.file_names import file_name, is_reserved
 
 _NAME = re.compile(r"[^\W_][\w. -]{0,99}")
@@ -79,8 +79,9 @@ def import_store(
     _check_unlike(index.folder.resolve() / IMPORTS_FOLDER, source)
     folder = index.folder.resolve() / IMPORTS_FOLDER / source
     folder.mkdir(parents=True, exist_ok=True)
-    _write_files(folder, {file: dump_text_units(content) for file, content in converted.files.items()})
-    built = index_paths(index, [folder], methods, index.models.budget(caps), wait=wait, **options)
+    files = {file: dump_text_units(content) for file, content in converted.files.items()}
+    with changed_files(_list_changes(folder, files)):
+        built = index_paths(index, [folder], methods, index.models.budget(caps), wait=wait, **options)
     return Imported(source, converted.counts, converted.notes, built)
 
 
@@ -110,15 +111,10 @@ def _check_unlike(folder: Path, name: str) -> None:
         raise SourceError(f"{name!r} and the import {alike[0]!r} differ in case only: choose another name")
 
 
-def _write_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Delete all other files, and write files that differ.
+def _list_changes(folder: Path, files: Mapping[str, bytes]) -> dict[Path, bytes | None]:
+    """Return the deletions of all other files, then the new files.
 
     In this order: on some systems, names that differ in case only are one file.
     """
-    for path in folder.iterdir():
-        if normalize("NFC", path.name) not in files:  # a file system may decompose it
-            path.unlink()
-    for name, data in files.items():
-        path = folder / name
-        if not path.is_file() or path.read_bytes() != data:
-            replace_file(path, data)
+    others = [path for path in folder.iterdir() if normalize("NFC", path.name) not in files]  # it may be decomposed
+    return dict.fromkeys(others) | {folder / name: data for name, data in files.items()}

@@ -1,7 +1,7 @@
 """paths -> Built, or the Plan of it: one write transaction, which a plan rolls back."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from kumihimo.app.build import build_cost, remote_sources
 from kumihimo.app.build.batch import build_or_wait, count_waiting
 from kumihimo.app.build.build import skipped_methods
 from kumihimo.app.build.prepare_build import RollBack, absolute_paths, prepare_build, run_and_save
-from kumihimo.app.build.texts import store_texts
+from kumihimo.app.build.texts import stored_texts
 from kumihimo.app.opened.open_index import OpenIndex
 from kumihimo.app.opened.results import Built, Consent, Plan
 from kumihimo.core.cancel import CancelToken
@@ -41,9 +41,10 @@ def index_paths(
     read. Other parameters: as for `Kumihimo.index`.
     """
     absolute = absolute_paths(index, paths, methods, has_texts=texts is not None)
-    with index.store.write_transaction(wait=wait, rebuild=rebuild, cancel=budget.cancel) as db:
+    transaction = index.store.write_transaction(wait=wait, rebuild=rebuild, cancel=budget.cancel)
+    with ExitStack() as files, transaction as db:
         if texts is not None:
-            absolute = [store_texts(index.folder, texts)]
+            absolute = [files.enter_context(stored_texts(index.folder, texts))]
         elif fetch:
             absolute += remote_sources.fetch_sources(index, db, paths, crawl, progress, budget.cancel)
         build = prepare_build(index, db, absolute, methods, budget, progress, reread=reread, batch=batch)

@@ -2,17 +2,18 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from kumihimo.core.digests import hash_parts, replace_surrogates
 from kumihimo.core.errors import SettingsError, SourceError
 from kumihimo.index.sources import TEXTS_FOLDER
 from kumihimo.readers.front_matter import to_json_value
 from kumihimo.readers.markdown import first_title
-from kumihimo.readers.remote.mirror import replace_file
+from kumihimo.readers.remote.mirror import changed_files
 from kumihimo.readers.remote.origins import text_file_name as text_file_name
 from kumihimo.text.safe_write import is_link
 from kumihimo.text.sentences import shorten_title
@@ -36,11 +37,13 @@ def dump_texts(
         if values and len(values) != len(listed):
             raise SettingsError(f"there are {len(listed):,} texts, and {len(values):,} {name}: give one for each text")
     for text, id, title, fields in zip_longest(listed, *columns.values()):
-        for value in (text, "" if id is None else id, "" if title is None else title):
-            if not isinstance(value, str):
-                kind = type(value).__name__
-                raise SettingsError(f"texts, ids and titles are strings, not {kind}: index a file by its path")
-        key = replace_surrogates(id or "") or hash_parts(text)
+        kinds = {type(value).__name__ for value in (text, id, title) if not isinstance(value, str | None)}
+        if text is None or kinds:
+            kind = min(kinds, default="None")
+            raise SettingsError(f"texts, ids and titles are strings, not {kind}: index a file by its path")
+        if not isinstance(fields, Mapping | None):
+            raise SettingsError(f"metadata are a dictionary for each text, not {type(fields).__name__}")
+        key = replace_surrogates(id or "") or hash_parts(str(text))  # also for a string of NumPy
         file = text_file_name(key)
         if id and file in files:
             raise SettingsError(f"two texts have the id {key[:100]!r}: give each text one of its own")
@@ -49,21 +52,24 @@ def dump_texts(
     return files
 
 
-def store_texts(index: Path, files: Mapping[str, bytes]) -> Path:
-    """Write the files of texts into the index folder; return theirs."""
+@contextmanager
+def stored_texts(index: Path, files: Mapping[str, bytes]) -> Iterator[Path]:
+    """Write the files of texts into the index folder; yield theirs.
+
+    If the block fails, they are as they were.
+    """
     folder = index.resolve() / TEXTS_FOLDER
     if is_link(folder):
         raise SourceError(f"{folder} is a link: remove it, or choose another folder")
     folder.mkdir(parents=True, exist_ok=True)
-    for name, data in files.items():
-        path = folder / name
-        if not path.is_file() or path.read_bytes() != data:
-            replace_file(path, data)
-    return folder
+    with changed_files({folder / name: data for name, data in files.items()}):
+        yield folder
 
 
 def _list_values(values: object) -> list[Any]:
-    return [values] if isinstance(values, str | Mapping) else [*cast(Iterable[Any], values or [])]
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable | None):
+        return [values]
+    return [*(() if values is None else values)]
 
 
 def _dump_row(id: str, text: str, fields: Fields) -> bytes:

@@ -5,7 +5,7 @@ store of the earlier build, and pages of text in index.db and its log.
 """
 
 import logging
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,11 +65,11 @@ def remove_documents(
 
     with index.store.read_transaction():
         pass  # fails without an index, before anything is created
-    with index.store.write_transaction(wait=wait, cancel=budget.cancel) as db:
+    with ExitStack() as files, index.store.write_transaction(wait=wait, cancel=budget.cancel) as db:
         build = prepare_build(index, db, (), (), budget, progress, may_be_empty=True)
-        names = (
-            set() if forget and not target else remove_source(db, build.sources, str(target), index.folder.resolve())
-        )
+        names = set[str]()
+        if target or not forget:
+            names = remove_source(db, build.sources, str(target), index.folder.resolve(), files)
         build = replace(build, source_names=names)
         build_cost.require_consent(build, False)
         built = run_and_save(index, build)

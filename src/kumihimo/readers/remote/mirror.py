@@ -2,8 +2,8 @@
 
 import json
 import os
-from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from itertools import count
@@ -177,6 +177,36 @@ def replace_file(path: Path, data: bytes) -> None:
     temporary.unlink(missing_ok=True)  # it may be a link
     temporary.write_bytes(data)
     temporary.replace(path)
+
+
+@contextmanager
+def changed_files(files: Mapping[Path, bytes | None]) -> Iterator[None]:
+    """Write or delete files; put them back if the block fails.
+
+    files: None deletes one. A file that another writer has changed meanwhile stays as it is.
+    """
+    earlier: dict[Path, tuple[bytes, int] | None] = {}  # the contents and their times
+    try:
+        for path, data in files.items():
+            old = path.read_bytes() if path.is_file() else None
+            if old != data:
+                earlier[path] = None if old is None else (old, path.stat().st_mtime_ns)
+                _put_file(path, data)
+        yield
+    except BaseException:
+        for path, before in reversed(earlier.items()):  # of names that differ in case only, the new one goes first
+            if (path.read_bytes() if path.is_file() else None) == files[path]:
+                _put_file(path, before[0] if before else None)
+                if before:
+                    os.utime(path, ns=(before[1], before[1]))  # the date of a document may be that of its file
+        raise
+
+
+def _put_file(path: Path, data: bytes | None) -> None:
+    if data is None:
+        path.unlink()
+    else:
+        replace_file(path, data)
 
 
 def find_mirrored_uri(sources: Mapping[str, Path], target: str) -> str:
