@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from subprocess import run
 from threading import get_ident
 from types import SimpleNamespace
 from typing import Any
@@ -26,6 +28,7 @@ from kumihimo.core.errors import (
 from kumihimo.llm.budget import Caps
 from kumihimo.llm.functions import ModelFunction
 from kumihimo.llm.local_embedder import LocalTokenizer
+from kumihimo.llm.protocols import FailedTry
 from kumihimo.testing.fake_models import FakeEmbedder
 from tests import fake_graph_reader
 from tests.fake_server import FakeServer
@@ -363,6 +366,71 @@ def test_useless_scores_name_the_function(scores: Any, message: str, indexed: Op
         kumi.retrieve("Who lends seed?", "naive", reranker="endpoint", k=3)
 
 
+def test_a_function_may_change_what_it_gets(indexed: Open) -> None:
+    def use_up(texts: list[str]) -> Iterator[list[float]]:
+        while texts:
+            yield from embed([texts.pop(0)]).tolist()
+
+    def add_a_message(messages: list[dict[str, str]]) -> str:
+        messages[0]["content"] = ""
+        messages.clear()
+        return ANSWER
+
+    own = {"embedding": {"model": "mine"}, "chat": {"model": "mine"}}
+    kumi = indexed(["naive"], embed=use_up, chat=add_a_message, settings=own)
+    assert kumi.status().failed == ()
+    assert kumi.retrieve(NOTES["ferry.txt"], "naive", words=False).evidence[0].text == NOTES["ferry.txt"]
+    assert kumi.ask(QUESTION).usage.prompt_tokens > 100
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()])
+def test_a_coroutine_cannot_end_the_loop(error: BaseException) -> None:
+    async def end(_: Messages) -> str:
+        raise error
+
+    with pytest.raises(FailedTry, match=type(error).__name__):
+        ModelFunction("function:mine", end).respond("/chat/completions", {"messages": []})
+    reply = ModelFunction("function:mine", answer_later).respond("/chat/completions", {"messages": []})
+    assert reply.json()["choices"][0]["message"]["content"] == ANSWER
+
+
+def test_a_coroutine_that_asks_for_another_one_is_refused(indexed: Open) -> None:
+    async def embed_later(texts: Sequence[str]) -> Any:
+        return embed(texts)
+
+    async def search_and_answer(_: Messages) -> str:
+        return kumi.retrieve("Who lends seed?", "naive", words=False).evidence[0].text
+
+    async def search_in_a_thread(_: Messages) -> str:
+        found = await asyncio.to_thread(kumi.retrieve, NOTES["seeds.txt"], "naive", words=False)
+        return found.evidence[0].text
+
+    own = {"embedding": {"model": "mine"}, "chat": {"model": "mine"}}
+    kumi = indexed(["naive"], embed=embed_later, chat=search_and_answer, settings=own)
+    with pytest.raises(SettingsError, match=r"would wait for ever: .*`await asyncio\.to_thread"):
+        kumi.ask(QUESTION)
+    kumi = indexed(embed=embed_later, chat=search_in_a_thread, settings=own)
+    assert kumi.ask(QUESTION).text.startswith(NOTES["seeds.txt"])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+def test_coroutines_run_in_a_forked_process() -> None:
+    code = """if True:
+        import os, signal
+        from kumihimo.llm.functions import ModelFunction
+        async def answer(_):
+            return "nine"
+        ask = lambda: ModelFunction("function:mine", answer).respond("/chat/completions", {"messages": []})
+        ask()
+        if os.fork() == 0:
+            signal.alarm(60)
+            os._exit(ask().status_code == 200)
+        print(os.wait()[1])
+    """
+    ran = run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == f"{1 << 8}\n"  # the exit status 1
+
+
 def test_a_function_of_no_use_stops_the_build(indexed: Open, notes: Path) -> None:
     fill(notes, {f"{n}.txt": f"Note {n} of the harbour." for n in range(8)})
     with pytest.raises(ModelError, match=r"^function:mine returned NoneType: it has to return a vector for each text"):
@@ -378,7 +446,7 @@ def test_a_function_has_no_batches(indexed: Open, notes: Path) -> None:
 # -- names
 
 
-@pytest.mark.parametrize("chat", [lambda _: ANSWER, partial(answer), FakeEmbedder().__call__])
+@pytest.mark.parametrize("chat", [lambda _: ANSWER, partial(answer), FakeEmbedder().__call__, str.upper])
 def test_a_function_without_a_name_needs_one(chat: Any, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r'chat has no name, .* settings={"chat": {"model": "NAME"}}'):
         Kumihimo.open(tmp_path, chat=chat)

@@ -2,14 +2,15 @@
 
 import asyncio
 import json
+import os
 import sys
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from inspect import isawaitable
 from math import isfinite, nan
-from threading import Lock, Thread
+from threading import Lock, Thread, current_thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kumihimo.core.errors import KumiError, RequestRefused, SettingsError
@@ -111,7 +112,7 @@ def _own_name(model: Any, kind: str) -> str:
         if isinstance(name := getattr(owner, attribute, None), str) and name:
             return name
     name = getattr(model, "__qualname__", "")
-    if owner is not model or not name or "<lambda>" in name:
+    if owner is not model or not name or "<lambda>" in name or not getattr(model, "__module__", ""):
         raise SettingsError(
             f"{_PARAMETERS[kind]} has no name, which the cache of its replies needs: pass "
             f'settings={{"{kind}": {{"model": "NAME"}}}} to Kumihimo.open'
@@ -136,27 +137,41 @@ def _chat_call(model: Any) -> Any:
 
 
 def _wait_for(value: Any) -> Any:
-    """Return the value, or the result of a coroutine."""
+    """Return the value, or the result of a coroutine.
+
+    Raises SettingsError in the thread of the loop, which would wait for itself.
+    """
     if not isawaitable(value):
         return value
     with _loop_lock:
-        loop = _event_loop()
+        loop, thread = _event_loop(os.getpid())
+    if thread is current_thread():
+        if isinstance(value, Coroutine):
+            value.close()
+        raise SettingsError(
+            "an asynchronous function asks for another one and would wait for ever: call Kumihimo in it by "
+            "`await asyncio.to_thread(...)`"
+        )
     return asyncio.run_coroutine_threadsafe(_result_of(value), loop).result()
 
 
 async def _result_of(value: Awaitable[T]) -> T:
-    return await value
+    try:
+        return await value
+    except (KeyboardInterrupt, SystemExit) as error:  # which would end the loop
+        raise RuntimeError(repr(error)) from error
 
 
 @cache
-def _event_loop() -> asyncio.AbstractEventLoop:
-    """Return the event loop of all functions, which has its own thread.
+def _event_loop(_process: int) -> tuple[asyncio.AbstractEventLoop, Thread]:
+    """Return the event loop of all functions, and its thread.
 
-    Clients of a model keep connections that belong to one loop.
+    Clients of a model keep connections that belong to one loop. A forked process needs its own: it has no such thread.
     """
     loop = asyncio.new_event_loop()
-    Thread(target=loop.run_forever, name="kumihimo-functions", daemon=True).start()
-    return loop
+    thread = Thread(target=loop.run_forever, name="kumihimo-functions", daemon=True)
+    thread.start()
+    return loop, thread
 
 
 # -- the routes of a server
@@ -164,7 +179,7 @@ def _event_loop() -> asyncio.AbstractEventLoop:
 
 def _complete(call: Callable[..., Any], body: Mapping[str, Any]) -> dict[str, Any]:
     """Return a completion."""
-    reply = _wait_for(call(body["messages"]))
+    reply = _wait_for(call([{**message} for message in body["messages"]]))
     message = getattr(reply, "message", reply)  # of LlamaIndex
     content = message if isinstance(message, str) else getattr(message, "content", None)
     if isinstance(content, list):  # of LangChain: texts, and blocks, some of them reasoning
@@ -189,7 +204,7 @@ def _embed(call: Callable[..., Any], body: Mapping[str, Any]) -> dict[str, Any]:
     import numpy as np
 
     texts = body["input"]
-    values = _values(call(texts), texts)
+    values = _values(call([*texts]), texts)  # a copy, since a function may use its list up
     try:
         with np.errstate(over="ignore"):  # too large a number becomes infinite
             vectors = np.stack([np.asarray(value, dtype="<f4") for value in values])
@@ -204,7 +219,7 @@ def _embed(call: Callable[..., Any], body: Mapping[str, Any]) -> dict[str, Any]:
 def _rerank(call: Callable[..., Any], body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the scores of texts for a question."""
     texts = body["documents"]
-    values = _values(call(body["query"], texts), texts)
+    values = _values(call(body["query"], [*texts]), texts)
     try:
         scores = [float(value) for value in values]
     except (TypeError, ValueError):
