@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kumihimo.core.digests import hash_parts
-from kumihimo.core.records import Chunk, Document, Entity, Mention, Record, Relation, RelationMention
+from kumihimo.core.records import Chunk, Community, Document, Entity, Member, Mention, Record, Relation, RelationMention
 from kumihimo.core.table import Table, codec
 from kumihimo.storage.database import SqlRows
 from kumihimo.storage.ledger import SqlLedger
@@ -22,6 +22,8 @@ _KINDS: dict[str, tuple[Any, str, str]] = {  # what each table holds, and what i
     "ties": (RelationMention, "chunks", "id"),
     "entities": (Entity, "mentions", "entity"),
     "relations": (Relation, "ties", "relation"),
+    "communities": (Community, "", ""),
+    "members": (Member, "communities", ""),
 }
 
 

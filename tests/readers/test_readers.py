@@ -107,7 +107,9 @@ def test_unknown_suffixes(tmp_path: Path) -> None:
     assert not has_reader(Path("a.xyz"), READERS)
     assert has_reader(Path("README"), READERS)
     assert has_reader(Path("A.HTM"), READERS)
-    with pytest.raises(SourceError, match=r"^a\.jsn: no reader for '\.jsn'; did you mean '\.json'\?"):
+    with pytest.raises(
+        SourceError, match=r"^a\.jsn: no reader for '\.jsn'; did you mean '\.json'\? There are \d+, such as \."
+    ):
         read_documents(write(tmp_path / "a.jsn", "{}"), "a.jsn")
     without_ocr = {suffix: each for suffix, each in READERS.items() if suffix not in ocr.PICTURES}
     with pytest.raises(

@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from kumihimo import Kumihimo
-from kumihimo.core.records import Relation, RelationMention
+from kumihimo.core.records import Community, Member, Relation, RelationMention
 from kumihimo.server.app import create_app
 from kumihimo.server.pages.markdown import inline_pieces, marked_pieces, plain_text, write_cite
 from kumihimo.server.workspace import open_workspace
@@ -48,6 +48,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             ],
             "relations": [relation("Joss Kerrow", "Ada Holm", text=SIGNED)],
             "ties": [tie(f"{chunks[0].id}.00000", relation("Joss Kerrow", "Ada Holm"))],
+            "communities": [Community(id="crew", level=0, parent="", children=(), members=(id("Joss Kerrow"),))],
+            "members": [Member(id=f"crew.{id('Joss Kerrow')}", entity=id("Joss Kerrow"))],
         },
     )
     with TestClient(create_app(open_workspace([folder])), base_url=ADDRESS) as client:
@@ -62,6 +64,11 @@ def skipper(site: Site) -> Tags:
 
 def test_other_spellings_of_a_name_are_no_other_names(skipper: Tags) -> None:
     assert [names.strip() for names in re.findall("Also: (.*)", skipper.text)] == ["the skipper"]
+
+
+def test_a_community_without_a_report_has_no_link(site: Site, skipper: Tags) -> None:
+    assert site.client.get("/api/v1/entities/Joss Kerrow").json()["communities"][0]["id"] == "crew"
+    assert not [a for a in skipper.all("a") if a["href"].startswith("/reports/")]
 
 
 def test_mentions_and_passages_are_counted_apart(site: Site, skipper: Tags) -> None:

@@ -383,13 +383,26 @@ def test_the_graph_is_mended_by_a_form_and_over_http(site: Site) -> None:
     assert 'id="edit"' in site.client.get("/graph", params={"entity": name}).text
     assert site.post("/edits", line=line).status_code == 303
     site.built()
+    for address in ("/graph", f"/graph?entity={name}"):
+        assert [field for field in site.get(address).all("input") if field.get("value") == line], address
     entity = site.client.get(f"/api/v1/entities/{name}").json()
     assert (entity["type"], site.client.get("/api/v1/edits").json()) == ("landmark", {"edits": {line: True}})
     assert "matches nothing in the index" in site.post("/edits", line="delete: Nobody At All").text
+    assert site.post("/edits", line=line, undo="1").status_code == 303
+    site.built()
+    assert site.client.get(f"/api/v1/entities/{name}").json()["type"] != "landmark"
+    assert line not in site.get("/graph").text
+    site.client.post("/api/v1/edits", json={"line": line})
     job = site.client.post("/api/v1/edits", json={"line": line, "undo": True})
     assert (job.status_code, job.json()["kind"]) == (202, "index")
     site.built()
-    assert site.client.get(f"/api/v1/entities/{name}").json()["type"] != "landmark"
+    assert site.client.get("/api/v1/edits").json() == {"edits": {}}
+
+
+def test_a_filter_with_an_unknown_field_gets_the_names_of_the_others(site: Site) -> None:
+    page = site.get("/documents?filter=autor%20%3D%201", 400).text
+    assert "did you mean 'author'? Known: " in page
+    assert "What to do:" not in page
 
 
 def test_an_unknown_address_gets_a_page_in_a_browser_only(site: Site) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _INTERNAL_ERRORS = (LookupError, AttributeError, TypeError, NameError, AssertionError)  # tell a user nothing
 _DAMAGED = "it is damaged"
 MAX_SHOWN = 200  # characters of a value in an error
-_MAX_LISTED = 100  # names listed in a message
+_MAX_LISTED = 60  # names listed in a message
 
 
 class KumiError(Exception):

@@ -80,7 +80,7 @@ def no_reader_error(path: Path | PurePosixPath, name: str, readers: Mapping[str,
     """Return the error for a file of an unsupported type."""
     if path.suffix.lower() in ocr.SUFFIXES:  # without the extra `ocr`
         return SourceError(f"{name}: to read the text of pictures, run `pip install 'kumihimo[ocr]'`")
-    return SourceError(f"{name}: {describe_unknown('reader for', path.suffix or path.name, readers)}")
+    return SourceError(f"{name}: {describe_unknown('reader for', path.suffix or path.name, filter(None, readers))}")
 
 
 def read_documents(

@@ -1,5 +1,6 @@
 """an error of a route -> a page that says what happened and what to do, or for programs a problem."""
 
+import re
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from http import HTTPStatus
@@ -14,6 +15,8 @@ from kumihimo.core.errors import KumiError
 from kumihimo.server import limits, problems, sessions
 from kumihimo.server.pages import context, rendering
 from kumihimo.text import sentences, translation
+
+_SENTENCE_END = re.compile("[.?] ")
 
 
 class PageRoute(APIRoute):
@@ -60,9 +63,11 @@ def split_remedy(message: str) -> tuple[str, str]:
     ("No index 'a'.", 'GET /api lists the names.')
     >>> split_remedy("notes.txt: cannot be read")
     ('Notes.txt: cannot be read.', '')
+    >>> split_remedy("no field 'autor'; did you mean 'author'? Known: author, date")
+    ("No field 'autor'; did you mean 'author'? Known: author, date.", '')
     """
     what, _, remedy = message.rpartition(": ")
-    if not what or " " not in what or "`" in what.rpartition(" ")[2]:
+    if " " not in _SENTENCE_END.split(what)[-1] or "`" in what.rpartition(" ")[2]:
         what, remedy = message, ""
     return sentence(what), sentence(remedy)
 

@@ -7,12 +7,14 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BaseModel, StringConstraints
+from starlette.concurrency import run_in_threadpool
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse import browse
 from kumihimo.app.browse.community_tree import CommunityTree, display_name, table_or_empty
 from kumihimo.app.browse.graph_path import GraphPath, find_path
 from kumihimo.app.browse.json_values import Json, community_json, neighbour_json, relation_json, report_json
+from kumihimo.app.build import graph_edits
 from kumihimo.core.records import Entity, Record, Report
 from kumihimo.core.table import Table
 from kumihimo.server.api import builds
@@ -58,7 +60,8 @@ async def show_graph(page: AllowedPage, query: Annotated[GraphQuery, Query()]) -
         "other": 0,
     }
     values = await read_or(page, empty, lambda snapshot: {**empty, **_read(snapshot, query)}, "entities")
-    return await rendering.render(page, "graph.html", query=query, **values)
+    edits = await run_in_threadpool(graph_edits.read_lines, page.access.served.kumi.opened)
+    return await rendering.render(page, "graph.html", query=query, edits=edits, **values)
 
 
 def _read(snapshot: Snapshot, query: GraphQuery) -> dict[str, Any]:
@@ -91,7 +94,7 @@ def _show_entity(snapshot: Snapshot, entity: Entity, query: GraphQuery) -> Json:
     relations = browse.list_relations(snapshot, entity.id, after=query.relations_after, limit=_MAX_RELATIONS)
     passages = browse.list_passages(snapshot, entity, after=query.passages_after, limit=_MAX_PASSAGES)
     tree = browse.browse_communities(snapshot)
-    communities = list(dict.fromkeys(tree.entity_path(entity.id)))
+    reports = table_or_empty(snapshot, "reports").get_many(list(dict.fromkeys(tree.entity_path(entity.id))))
     terms = frozenset(tokens.subject_terms(" ".join((entity.name, *entity.forms))))
     return {
         "entity": entity,
@@ -102,7 +105,7 @@ def _show_entity(snapshot: Snapshot, entity: Entity, query: GraphQuery) -> Json:
         "passages": [_show_passage(span.to_dict(), terms) for span in passages.items],
         "passages_next": passages.next,
         "claims": browse.list_claims(snapshot, entity.id, _MAX_CLAIMS),
-        "communities": [(id, display_name(snapshot, ("reports", id))) for id in communities],
+        "communities": [(id, report.title) for id, report in reports.items()],
     }
 
 
@@ -130,9 +133,9 @@ def _show_path(path: GraphPath) -> Json:
 
 @router.post("/edits")
 async def edit_graph(page: AllowedPage) -> Response:
-    """Add a line that mends the graph, and queue a build."""
-    line = (await read_form(page.request)).get("line", "")
-    await builds.apply_edit(page.access, line)
+    """Add or remove a line of aliases.txt; queue a build."""
+    form = await read_form(page.request)
+    await builds.apply_edit(page.access, form.get("line", ""), undo="undo" in form)
     return RedirectResponse(page.address("/documents", "builds"), 303)
 
 
