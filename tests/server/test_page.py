@@ -399,6 +399,12 @@ def test_the_graph_is_mended_by_a_form_and_over_http(site: Site) -> None:
     assert site.client.get("/api/v1/edits").json() == {"edits": {}}
 
 
+def test_a_filtered_list_says_how_many_documents_match(site: Site) -> None:
+    found = site.client.get("/api/v1/documents", params={"filter": 'title contains "a"'}).json()["documents"]
+    assert f"matching the filter: {len(found)}" in site.get("/documents?filter=title%20contains%20%22a%22").text
+    assert "matching the filter" not in site.get("/documents").text
+
+
 def test_a_filter_with_an_unknown_field_gets_the_names_of_the_others(site: Site) -> None:
     page = site.get("/documents?filter=autor%20%3D%201", 400).text
     assert "did you mean 'author'? Known: " in page

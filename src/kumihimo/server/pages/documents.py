@@ -64,9 +64,15 @@ async def _render_list(
         rows = listed.page(q, after=after, limit=_PAGE_SIZE)
         folder = documents_api.upload_folder(page.access).resolve()
         uploads = source_files.file_uri(page.access.served.kumi.opened, snapshot, folder / "_")[:-1]
-        return {"rows": rows, "uploads": uploads, **documents_api.describe_files(page.access, snapshot, documents)}
+        matching = len(listed.table) if filter else None
+        return {
+            "rows": rows,
+            "uploads": uploads,
+            "matching": matching,
+            **documents_api.describe_files(page.access, snapshot, documents),
+        }
 
-    empty = {"rows": None, "uploads": "", **documents_api.empty_list(page.access)}
+    empty = {"rows": None, "uploads": "", "matching": None, **documents_api.empty_list(page.access)}
     values = await read_or(page, empty, read)
     suffixes = sorted({*page.access.served.kumi.catalogue.readers} - {""})
     jobs = await run_in_threadpool(partial(status.list_jobs, page, running=True))
