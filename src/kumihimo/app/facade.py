@@ -95,9 +95,14 @@ class Kumihimo:
         scores; each may be asynchronous, and chat a model of LangChain or LlamaIndex. Raises TrustRequired if kumi.toml
         names servers or keys that the user has not trusted.
         """
-        options: dict[str, Any] = {"methods": methods, "steps": steps, "readers": readers, "recognizer": recognizer}
-        options |= {"chat": chat, "embed": embed, "rerank": rerank}
-        return cls(open_index(place, settings=settings, cache=cache, **options))
+        entries = {
+            "methods": methods,
+            "steps": steps,
+            "readers": readers,
+            "recognizers": [recognizer] * bool(recognizer),
+        }
+        models = {"chat": chat, "embedding": embed, "reranking": rerank}
+        return cls(open_index(place, settings=settings, cache=cache, models=models, **entries))
 
     def __enter__(self) -> Kumihimo:
         return self

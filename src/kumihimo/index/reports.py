@@ -9,19 +9,8 @@ from math import isnan
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from kumihimo.core import digests, errors
+from kumihimo.core import digests, errors, records
 from kumihimo.core.context import Tokenizer
-from kumihimo.core.records import (
-    Assertion,
-    Claim,
-    Community,
-    Entity,
-    Mention,
-    Reference,
-    Relation,
-    RelationMention,
-    Report,
-)
 from kumihimo.core.settings import Bounds, Line, Share, Tokens
 from kumihimo.core.table import Table
 from kumihimo.index import data_refs, report_context
@@ -37,7 +26,7 @@ _DIGEST_MODULUS = 2**64
 Evidence = Mapping[str, tuple[int, int]]  # document -> number of rows, sum of their hashes
 
 
-def collect_evidence(community: Community, tables: ReportTables) -> Evidence:
+def collect_evidence(community: records.Community, tables: ReportTables) -> Evidence:
     """Return what the documents say about the entities of a community.
 
     That is their mentions, the mentions of the relations that begin at them, and the assertions about them. The hashes
@@ -51,26 +40,26 @@ def collect_evidence(community: Community, tables: ReportTables) -> Evidence:
     return evidence
 
 
-def _own_evidence(community: Community, tables: ReportTables) -> Iterator[tuple[str, int, int]]:
+def _own_evidence(community: records.Community, tables: ReportTables) -> Iterator[tuple[str, int, int]]:
     relations = chain(*tables.relations.ids_grouped("source", community.members).values())
     claims = chain(*tables.claims.ids_grouped("subject", community.members).values())
-    rows: Iterator[Mention | RelationMention | Assertion] = chain(
+    rows: Iterator[records.Mention | records.RelationMention | records.Assertion] = chain(
         *tables.mentions.where_grouped("entity", community.members).values(),
         *tables.ties.where_grouped("relation", relations).values(),
         *tables.assertions.where_grouped("claim", claims).values(),
     )
     for row in rows:
-        details = (row.status, row.start, row.end) if isinstance(row, Assertion) else ()
+        details = (row.status, row.start, row.end) if isinstance(row, records.Assertion) else ()
         digest = digests.hash_parts(row.id, getattr(row, row.GROUP), row.text, *details)
         yield row.id.partition(".")[0], 1, int(digest, 16)
 
 
-def _evidence_of_parts(community: Community, tables: ReportTables) -> Iterator[tuple[str, int, int]]:
+def _evidence_of_parts(community: records.Community, tables: ReportTables) -> Iterator[tuple[str, int, int]]:
     for report in tables.reports.get_many(community.children).values():
         yield from ((document, rows, int(digest, 16)) for document, rows, digest in report.evidence)
 
 
-def with_evidence(report: Report, evidence: Evidence) -> Report:
+def with_evidence(report: records.Report, evidence: Evidence) -> records.Report:
     """Return the report with its evidence, documents in order."""
     rows = tuple((document, *_stored(evidence[document])) for document in sorted(evidence))
     return replace(report, evidence=rows)
@@ -80,7 +69,7 @@ def _stored(rows: tuple[int, int]) -> tuple[int, str]:
     return rows[0], f"{rows[1]:016x}"
 
 
-def is_slight(community: Community, tables: ReportTables, evidence: Evidence) -> bool:
+def is_slight(community: records.Community, tables: ReportTables, evidence: Evidence) -> bool:
     """Return whether a community has few entities, or rests on one chunk."""
     if len(list(islice(community_entities(tables, community), MIN_ENTITIES))) < MIN_ENTITIES:
         return True
@@ -94,7 +83,7 @@ def is_slight(community: Community, tables: ReportTables, evidence: Evidence) ->
     return True
 
 
-def _is_read(community: Community, tables: ReportTables, depth: int, window: int) -> bool:
+def _is_read(community: records.Community, tables: ReportTables, depth: int, window: int) -> bool:
     """Return whether methods, or the report of its parent, read this report."""
     if community.level <= depth:
         return True
@@ -111,8 +100,8 @@ def is_star(context: ReportContext) -> bool:
 
 
 def keep_report(
-    earlier: Report, community: Community, evidence: Evidence, written_with: str, refresh: float
-) -> Report | None:
+    earlier: records.Report, community: records.Community, evidence: Evidence, written_with: str, refresh: float
+) -> records.Report | None:
     """Return the earlier report with its new evidence, or None.
 
     It stays while the model and the prompt are the same, everything it was written from is still there, unchanged, and
@@ -125,7 +114,7 @@ def keep_report(
     return updated if new_rows <= refresh * all_rows else None
 
 
-def update_report(earlier: Report, community: Community, evidence: Evidence) -> Report | None:
+def update_report(earlier: records.Report, community: records.Community, evidence: Evidence) -> records.Report | None:
     """Return the text of an earlier report with the evidence of today.
 
     None if no model wrote it, if a document that it was written from is gone or says something else, or if a part whose
@@ -143,12 +132,12 @@ def update_report(earlier: Report, community: Community, evidence: Evidence) -> 
 
 
 def imported_report(
-    community: Community,
+    community: records.Community,
     imported: Table[ImportedCommunity],
     tables: ReportTables,
     tokenizer: Tokenizer,
     refresh: float,
-) -> Report | None:
+) -> records.Report | None:
     """Return the report that an import brought.
 
     It stays while at most the share `refresh` of the evidence is of documents that it was not written from.
@@ -161,7 +150,7 @@ def imported_report(
     if sum(evidence[document][0] for document in added) > refresh * sum(rows for rows, _ in evidence.values()):
         return None
     sources = tuple(tuple(s for s in each if getattr(tables, s[0]).get(s[1])) for each in given.sources)
-    report = Report(
+    report = records.Report(
         title=given.title,
         summary=given.summary,
         rating=given.rating,
@@ -237,16 +226,16 @@ class ReportReply:
 
 
 def reports(
-    community: Community,
-    communities: Table[Community],
-    entities: Table[Entity],
-    relations: Table[Relation],
-    claims: Table[Claim],
-    mentions: Table[Mention],
-    ties: Table[RelationMention],
-    assertions: Table[Assertion],
-    reports: Table[Report],
-    previous: Table[Report],
+    community: records.Community,
+    communities: Table[records.Community],
+    entities: Table[records.Entity],
+    relations: Table[records.Relation],
+    claims: Table[records.Claim],
+    mentions: Table[records.Mention],
+    ties: Table[records.RelationMention],
+    assertions: Table[records.Assertion],
+    reports: Table[records.Report],
+    previous: Table[records.Report],
     imported_communities: Table[ImportedCommunity],
     tokenizer: Tokenizer,
     llm: protocols.LLM | None,
@@ -257,7 +246,7 @@ def reports(
     language: Line = "",
     depth: Annotated[int, Bounds(0, 100)] = 1,
     refresh: Share = 0.1,
-) -> Report | None:
+) -> records.Report | None:
     """Write the report of a community (GraphRAG, arXiv:2404.16130, section 3.1.5).
 
     But: findings name their sources as numbers within the prompt, which are mapped back to rows; the paper puts them
@@ -295,7 +284,7 @@ def reports(
     return complete(replace(_to_report(reply, context, community.level), written_with=written_with))
 
 
-def _complete(report: Report, evidence: Evidence, tokenizer: Tokenizer) -> Report:
+def _complete(report: records.Report, evidence: Evidence, tokenizer: Tokenizer) -> records.Report:
     """Return the report with its evidence, text and tokens."""
     return report_context.add_report_text(with_evidence(report, evidence), tokenizer)
 
@@ -322,11 +311,11 @@ def _hash_style(fingerprint: str, window: str, order: str, persona: str, languag
     )
 
 
-def _to_report(reply: ReportReply, context: ReportContext, level: int) -> Report:
+def _to_report(reply: ReportReply, context: ReportContext, level: int) -> records.Report:
     """Convert a reply to a report; map its numbers back to rows."""
     rows = context.references
     findings = [finding for finding in reply.findings if finding.summary.strip() or finding.explanation.strip()]
-    return Report(
+    return records.Report(
         title=" ".join(data_refs.strip_references(reply.title).split()),
         summary=data_refs.strip_references(reply.summary).strip(),
         rating=min(max(reply.rating, 0.0), 10.0),
@@ -343,6 +332,6 @@ def _to_report(reply: ReportReply, context: ReportContext, level: int) -> Report
     )
 
 
-def _cited_rows(numbers: Sequence[int], rows: Sequence[Reference]) -> tuple[Reference, ...]:
+def _cited_rows(numbers: Sequence[int], rows: Sequence[records.Reference]) -> tuple[records.Reference, ...]:
     """Return the first five rows with these numbers, each once."""
     return tuple(dict.fromkeys(rows[number - 1] for number in numbers if 1 <= number <= len(rows)))[:MAX_SOURCES]

@@ -12,15 +12,7 @@ from llama_index.core.base.response.schema import Response
 from llama_index.core.schema import Document, NodeWithScore, QueryBundle, TextNode
 
 from kumihimo.app.facade import Kumihimo
-from kumihimo.integrations.found_texts import (
-    DEFAULT_SEARCH,
-    Search,
-    add_texts,
-    describe_row,
-    describe_span,
-    find_evidence,
-    row_name,
-)
+from kumihimo.integrations import found_texts
 from kumihimo.text.translation import translate
 
 
@@ -30,20 +22,21 @@ class KumihimoRetriever(BaseRetriever):
     kumi: an open index. search: the method, and how it searches.
     """
 
-    def __init__(self, kumi: Kumihimo, search: Search = DEFAULT_SEARCH, **options: Any) -> None:
+    def __init__(self, kumi: Kumihimo, search: found_texts.Search = found_texts.DEFAULT_SEARCH, **options: Any) -> None:
         super().__init__(**options)
         self._kumi, self._search = kumi, search
 
     def insert(self, *documents: Document) -> None:
         """Index documents, in place of those with the same ids."""
-        add_texts(self._kumi, ((each.id_, each.text, each.metadata) for each in documents))
+        found_texts.add_texts(self._kumi, ((each.id_, each.text, each.metadata) for each in documents))
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return [
             NodeWithScore(
-                node=TextNode(id_=row_name(item), text=item.text, metadata=describe_row(item)), score=item.score
+                node=TextNode(id_=found_texts.row_name(item), text=item.text, metadata=found_texts.describe_row(item)),
+                score=item.score,
             )
-            for item in find_evidence(self._kumi, query_bundle.query_str, self._search)
+            for item in found_texts.find_evidence(self._kumi, query_bundle.query_str, self._search)
         ]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -57,7 +50,7 @@ class KumihimoQueryEngine(BaseQueryEngine):
     the cited passages, and the metadata has the status of the answer, and its usage.
     """
 
-    def __init__(self, kumi: Kumihimo, search: Search = DEFAULT_SEARCH, **options: Any) -> None:
+    def __init__(self, kumi: Kumihimo, search: found_texts.Search = found_texts.DEFAULT_SEARCH, **options: Any) -> None:
         super().__init__(callback_manager=options.pop("callback_manager", None), **options)
         self._kumi, self._search = kumi, search
 
@@ -71,7 +64,7 @@ class KumihimoQueryEngine(BaseQueryEngine):
                 node=TextNode(
                     id_=f"{each.span.uri}:{each.span.start}-{each.span.end}",
                     text=each.span.text,
-                    metadata={**describe_span(each.span), "n": each.n},
+                    metadata={**found_texts.describe_span(each.span), "n": each.n},
                 )
             )
             for each in answer.citations

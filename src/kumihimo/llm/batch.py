@@ -16,17 +16,9 @@ from kumihimo.core.digests import replace_surrogates
 from kumihimo.core.errors import ItemFailed, KumiError, RequestRefused, SettingsError
 from kumihimo.core.redaction import redact
 from kumihimo.core.usage import Usage
+from kumihimo.llm import response_body
 from kumihimo.llm.openai import OpenAIChat, read_completion
 from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, Reply, TextsReply, TextsRequest
-from kumihimo.llm.response_body import (
-    MEGABYTE,
-    LateReply,
-    error_reason,
-    garbled_error,
-    get_count,
-    read_json_body,
-    split_lines,
-)
 from kumihimo.llm.retry import retrying
 from kumihimo.llm.transport import STREAM_HEADERS, ModelServer
 
@@ -37,11 +29,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_REQUESTS = 5_000  # of one job: claims on n keys take n² steps. OpenAI allows 50,000
-MAX_BYTES = 190 * MEGABYTE  # of one job: OpenAI allows 200 MB
+MAX_BYTES = 190 * response_body.MEGABYTE  # of one job: OpenAI allows 200 MB
 ENDPOINT = "/v1/chat/completions"
 _NAME = "kumihimo"  # the key of our name in the metadata of a job
 _FORM = {"Content-Type": "multipart/form-data"}
-_MAX_RESULT_BYTES, _MAX_LINE_BYTES = 2048 * MEGABYTE, 16 * MEGABYTE
+_MAX_RESULT_BYTES, _MAX_LINE_BYTES = 2048 * response_body.MEGABYTE, 16 * response_body.MEGABYTE
 _MAX_RESULT_SECONDS = 3600  # of the download of a file
 _MAX_ID, _MAX_JOBS = 1000, 10_000  # characters of a text of a job, and jobs of an account that are searched
 _NO_BATCHES = (404, 405, 501)
@@ -114,7 +106,7 @@ class BatchServer:
             except openai.NotFoundError:
                 return Job(id, "deleted")
             if job.id != id:
-                raise garbled_error()
+                raise response_body.garbled_error()
             return job
 
         return self._call(retrieve)
@@ -183,17 +175,19 @@ class BatchServer:
     def _read(self, client: "OpenAI", method: str, route: str, **request: Any) -> Mapping[str, Any]:
         """Return the JSON of the response to a request."""
         with closing(self._send(client, method, route, **request)) as response:
-            body: Mapping[str, Any] = read_json_body(response.iter_bytes(), self.server.timeout)
+            body: Mapping[str, Any] = response_body.read_json_body(response.iter_bytes(), self.server.timeout)
         return body
 
     def _read_lines(self, file: str, client: "OpenAI") -> list[bytes]:
         """Return the lines of a file on the server."""
         deadline, found = monotonic() + _MAX_RESULT_SECONDS, list[bytes]()
         with closing(self._send(client, "get", f"/files/{quote(file, safe='')}/content")) as response:
-            for line in split_lines(response.iter_bytes(), _MAX_RESULT_BYTES, _MAX_LINE_BYTES):
+            for line in response_body.split_lines(response.iter_bytes(), _MAX_RESULT_BYTES, _MAX_LINE_BYTES):
                 found += [line.encode()] if line else []
                 if monotonic() > deadline:
-                    raise LateReply(f"the results of a batch did not come within {_MAX_RESULT_SECONDS:,} s")
+                    raise response_body.LateReply(
+                        f"the results of a batch did not come within {_MAX_RESULT_SECONDS:,} s"
+                    )
         return found
 
     def _send(
@@ -266,9 +260,9 @@ def parse_result(line: bytes, sizes: Mapping[bytes, int], prices: Prices) -> Bat
     status, reply, error = response.get("status_code"), response.get("body"), body.get("error")
     if status != 200:
         error = error or _mapping(reply).get("error") or reply
-        code = error_reason(_mapping(error).get("code"))
+        code = response_body.error_reason(_mapping(error).get("code"))
         label = redact(code or str(status or ""))[:_MAX_LABEL]
-        message = redact(error_reason(error) or "no reason given")[:300].rstrip(".")
+        message = redact(response_body.error_reason(error) or "no reason given")[:300].rstrip(".")
         passes = not isinstance(status, int) or status in _RETRIED or status >= 500 or isinstance(reply, str)
         passes = passes or code in ("batch_expired", "batch_cancelled")
         return BatchResult(key, error=f"{message} ({label})" if label else message, may_succeed=passes)
@@ -289,14 +283,14 @@ def _read_job(body: Mapping[str, Any]) -> Job:
     """Return a job. Raise FailedTry where the body is none."""
     errors = body.get("errors")
     errors = _mapping(errors).get("data", errors)
-    reasons = filter(None, map(error_reason, errors if isinstance(errors, list) else [errors]))
-    done = sum(get_count(body, "request_counts", name, guess=0) for name in ("completed", "failed"))
+    reasons = filter(None, map(response_body.error_reason, errors if isinstance(errors, list) else [errors]))
+    done = sum(response_body.get_count(body, "request_counts", name, guess=0) for name in ("completed", "failed"))
     files = tuple(file for name in ("output_file_id", "error_file_id") if (file := _text(body, name, "")))
     return Job(
         _text(body, "id"),
         _text(body, "status"),
         done,
-        get_count(body, "request_counts", "total", guess=done),
+        response_body.get_count(body, "request_counts", "total", guess=done),
         redact("; ".join([*reasons][:3]) or "no reason given")[:300],
         files,
         _text(body, "input_file_id", ""),
@@ -311,7 +305,7 @@ def _text(body: Mapping[str, Any], name: str, default: str | None = None) -> str
     value = body.get(name)
     value = default if value is None else value
     if not isinstance(value, str) or not (value or default == "") or len(value) > _MAX_ID:
-        raise garbled_error()
+        raise response_body.garbled_error()
     return replace_surrogates(value)
 
 

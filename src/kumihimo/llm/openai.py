@@ -10,25 +10,10 @@ from time import monotonic
 from typing import Annotated, Any, Literal
 
 from kumihimo.connections import closed_when_cancelled
+from kumihimo.core import settings
 from kumihimo.core.digests import replace_surrogates
 from kumihimo.core.errors import ItemFailed, RequestRefused
 from kumihimo.core.network import MODEL, KeyVariable
-from kumihimo.core.settings import (
-    Batch,
-    Bounds,
-    Line,
-    Name,
-    Names,
-    Patience,
-    Price,
-    Rate,
-    Retries,
-    Seconds,
-    Share,
-    TextForm,
-    Tokens,
-    Workers,
-)
 from kumihimo.core.usage import Usage
 from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, Reply, TextsReply, TextsRequest, Vectors
 from kumihimo.llm.response_body import MEGABYTE, LateReply, garbled_error, get_count, read_json_body, split_lines
@@ -50,7 +35,7 @@ def _is_object(text: str) -> bool:
         return False
 
 
-_EXTRA = TextForm('a JSON object, such as {"seed": 1}', _is_object)
+_EXTRA = settings.TextForm('a JSON object, such as {"seed": 1}', _is_object)
 
 
 @dataclass(kw_only=True)
@@ -60,25 +45,25 @@ class OpenAIChat:
     default_parameters: sent with each request, and part of the cache key.
     """
 
-    model: Line = ""
+    model: settings.Line = ""
     base_url: Annotated[str, MODEL] = ""
     key: Annotated[str, KeyVariable()] = "OPENAI_API_KEY"
-    api_version: Line = ""
-    temperature: Annotated[float, Bounds(0, 5)] | None = 0.0
-    max_tokens: Tokens | None = None
-    reasoning_effort: Name | None = None
+    api_version: settings.Line = ""
+    temperature: Annotated[float, settings.Bounds(0, 5)] | None = 0.0
+    max_tokens: settings.Tokens | None = None
+    reasoning_effort: settings.Name | None = None
     extra: Annotated[str, _EXTRA] = ""
     structured: StructuredOutput = "auto"
-    workers: Workers = 8
-    timeout: Seconds = 300.0
-    retries: Retries = 5
-    patience: Patience = 60.0
-    requests_per_minute: Rate = 0
-    tokens_per_minute: Rate = 0
-    prompt_price: Price | None = None
-    cached_price: Price | None = None
-    completion_price: Price | None = None
-    batch_discount: Share = 0.5
+    workers: settings.Workers = 8
+    timeout: settings.Seconds = 300.0
+    retries: settings.Retries = 5
+    patience: settings.Patience = 60.0
+    requests_per_minute: settings.Rate = 0
+    tokens_per_minute: settings.Rate = 0
+    prompt_price: settings.Price | None = None
+    cached_price: settings.Price | None = None
+    completion_price: settings.Price | None = None
+    batch_discount: settings.Share = 0.5
 
     def __post_init__(self) -> None:
         self.server = connect_server(vars(self))
@@ -295,22 +280,22 @@ class OpenAIEmbedder:
     The passage prefix is part of its fingerprint, since stored vectors depend on it.
     """
 
-    model: Line = ""
-    tables: Names = ()
-    query_prefix: Annotated[str, Bounds(0, 1000)] = ""
-    passage_prefix: Annotated[str, Bounds(0, 1000)] = ""
+    model: settings.Line = ""
+    tables: settings.Names = ()
+    query_prefix: Annotated[str, settings.Bounds(0, 1000)] = ""
+    passage_prefix: Annotated[str, settings.Bounds(0, 1000)] = ""
     base_url: Annotated[str, MODEL] = ""
     key: Annotated[str, KeyVariable()] = "OPENAI_API_KEY"
-    api_version: Line = ""
-    dimensions: Annotated[int, Bounds(1, 100_000)] | None = None
-    batch: Batch = 64
-    workers: Workers = 8
-    timeout: Seconds = 120.0
-    retries: Retries = 5
-    patience: Patience = 60.0
-    requests_per_minute: Rate = 0
-    tokens_per_minute: Rate = 0
-    price: Price | None = None
+    api_version: settings.Line = ""
+    dimensions: Annotated[int, settings.Bounds(1, 100_000)] | None = None
+    batch: settings.Batch = 64
+    workers: settings.Workers = 8
+    timeout: settings.Seconds = 120.0
+    retries: settings.Retries = 5
+    patience: settings.Patience = 60.0
+    requests_per_minute: settings.Rate = 0
+    tokens_per_minute: settings.Rate = 0
+    price: settings.Price | None = None
 
     def __post_init__(self) -> None:
         self.server = connect_server(vars(self))

@@ -5,24 +5,21 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, overload
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, overload
 
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.context import Context
 from kumihimo.core.digests import replace_surrogates
 from kumihimo.core.errors import IndexUnavailable, ItemFailed, ModelError
 from kumihimo.core.usage import Usage
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from kumihimo.text import lazy_numpy as np
 
 FUNCTION_PREFIX = "function:"  # of the name of a model that is a function of this process
 A = TypeVar("A")
 B = TypeVar("B")
 
 Messages = Sequence[Mapping[str, str]]  # {"role": ..., "content": ...}, oldest first
-Vectors: TypeAlias = "NDArray[np.float32]"  # a row for each text
+Vectors: TypeAlias = "np.NDArray[np.float32]"  # a row for each text
 TokenCallback = Callable[[str], None]  # receives a reply token by token, as it arrives
 RerankerName = Literal["none", "model", "endpoint"]  # endpoint: a server with a `/rerank` route
 

@@ -10,18 +10,15 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kumihimo.core.table import Table, View
 from kumihimo.llm.local_embedder import LOCAL_MODEL, LocalEmbedder
+from kumihimo.llm.protocols import Vectors
 from kumihimo.search.postings import Postings
 from kumihimo.search.protocols import K1, MIN_IDF, SCORE_MARGIN, B, StoredVectors, encode_vectors, unit_vectors
 from kumihimo.text import lazy_numpy as np
 from kumihimo.text.tokens import hash_token, pack_tokens, tokenize
-
-if TYPE_CHECKING:
-    from kumihimo.llm.protocols import Vectors
-
 
 ScoredIds = list[tuple[float, str]]
 

@@ -12,7 +12,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log
-from typing import TYPE_CHECKING
 from zlib import crc32
 
 from kumihimo.core.errors import IndexUnavailable
@@ -20,9 +19,6 @@ from kumihimo.search.protocols import K1, MIN_IDF, B, Slots, WordRow
 from kumihimo.storage.database import Database
 from kumihimo.text import lazy_numpy as np
 from kumihimo.text.tokens import pack_tokens
-
-if TYPE_CHECKING:
-    Numbers = np.NDArray[np.int64]
 
 _SEGMENT = 16_384  # slots, of which a number has 14 bits
 _COUNT_BITS = 18
@@ -182,7 +178,7 @@ class Postings:
         is_right = stored_sum == expected and [*self.totals()[:2]] == totals
         return "" if is_right else f"its words are not those of {self.table}"
 
-    def _all_blocks(self) -> Iterator[tuple[str, Numbers]]:
+    def _all_blocks(self) -> Iterator[tuple[str, np.Integers]]:
         last: tuple[str, int] = _LENGTHS, 2**31
         query = f"SELECT term, segment, data FROM {self.db.relation(self.blocks)} WHERE (term, segment) > (?, ?)"
         while page := self.db.all(f"{query} ORDER BY term, segment LIMIT 1000", *last):
@@ -213,9 +209,9 @@ class Postings:
         query = f"SELECT slot, id FROM {self.db.relation(self.slot_table)} WHERE slot"
         return [(float(scores[slot]), id) for slot, id in self.db.all_in(query, found.tolist())]
 
-    def _read_blocks(self, words: Sequence[str]) -> dict[str, Numbers]:
+    def _read_blocks(self, words: Sequence[str]) -> dict[str, np.Integers]:
         """Return the slots and counts of each word that there is."""
-        blocks: defaultdict[str, list[Numbers]] = defaultdict(list)
+        blocks: defaultdict[str, list[np.Integers]] = defaultdict(list)
         query = f"SELECT term, segment, data FROM {self.db.relation(self.blocks)} WHERE term"
         for term, segment, data in sorted(self.db.all_in(query, [*dict.fromkeys(filter(None, words))])):
             blocks[term].append(_read_block(segment, data))
@@ -279,7 +275,7 @@ class Postings:
         return {term: count for term, count in counts.items() if count}
 
 
-def _read_block(segment: int, data: bytes) -> Numbers:
+def _read_block(segment: int, data: bytes) -> np.Integers:
     """Return the slots of the postings and the counts: two rows."""
     block = np.frombuffer(data, np.uint32).astype(np.int64)
     return np.stack([segment * _SEGMENT + (block >> _COUNT_BITS), block & _MAX_COUNT])

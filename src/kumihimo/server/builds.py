@@ -10,7 +10,6 @@ from secrets import token_hex
 from typing import Any, Literal
 
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.opened.open_index import IndexAddress
 from kumihimo.app.processes.build_process import HANDLER
 from kumihimo.app.processes.fair_places import FairPlaces
 from kumihimo.core.errors import IndexBusy, KumiError, SettingsError
@@ -81,13 +80,12 @@ class BuildQueue:
     """
 
     def __init__(self, kumi: Kumihimo, *, waiting: int = _MAX_WAITING, kept: int = _MAX_KEPT) -> None:
-        address = kumi.opened.address
-        if address is None:
+        if kumi.opened.has_functions:
             raise SettingsError(
                 "builds run in a process of their own, which cannot have the functions that were passed to "
                 "Kumihimo.open: install them as a plug-in, and connect models over HTTP"
             )
-        self.address: IndexAddress = address
+        self.address = kumi.opened.address
         self._max_waiting, self._max_kept = waiting, kept
         self._entries: dict[str, _Entry] = {}  # oldest first
         self._places = FairPlaces(1, spare=0)

@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy import *  # noqa: F403
     from numpy.typing import NDArray as NDArray
+
+    Floats = NDArray[float64]  # noqa: F405
+    Integers = NDArray[int64]  # noqa: F405
 else:
 
     def __getattr__(name: str) -> Any:

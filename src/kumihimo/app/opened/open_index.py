@@ -1,7 +1,7 @@
 """a place + settings -> OpenIndex: what reads and writes one index, for everything behind the facade."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
@@ -12,7 +12,7 @@ from kumihimo.app.settings import config, trust
 from kumihimo.app.settings.settings_registry import SettingsRegistry
 from kumihimo.core import context, wiring
 from kumihimo.core.settings import SettingValues, resolve_settings
-from kumihimo.llm import local_embedder, protocols
+from kumihimo.llm import local_embedder
 from kumihimo.llm.functions import ModelFunction, function_layers, name_functions
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.search.vector_files import MappedFiles
@@ -45,9 +45,8 @@ class IndexAddress:
 class OpenIndex:
     """An open index: its place, and what reads and writes it.
 
-    cache: of replies, which several indexes may share. layers: of settings. reads_files: as for
-    `IndexAddress`. address: None if it uses functions passed to `Kumihimo.open`,
-    which another process cannot have. files: the vector files that are mapped.
+    cache: of replies, which several indexes may share. has_functions: it uses functions passed to `Kumihimo.open`,
+    so no other process can open its address. files: the vector files that are mapped.
     """
 
     place: IndexPlace
@@ -58,9 +57,8 @@ class OpenIndex:
     settings: dict[str, dict[str, object]]
     models: ModelRegistry
     tokenizer: context.Tokenizer
-    layers: Sequence[SettingValues]
-    reads_files: bool
-    address: IndexAddress | None
+    address: IndexAddress
+    has_functions: bool
     files: MappedFiles = field(default_factory=dict)
     build_lock: Lock = field(default_factory=Lock)  # of builds that questions start
 
@@ -76,11 +74,12 @@ class OpenIndex:
 
     def with_current_edits(self) -> "OpenIndex":
         """Return the index with the lines that aliases.txt has now."""
-        if not self.reads_files:
+        if not self.address.reads_files:
             return self
-        layers = [*self.layers[:2], config.read_aliases(self.base / config.ALIASES), *self.layers[3:]]
+        layers = list(self.address.layers)
+        layers[2] = config.read_aliases(self.base / config.ALIASES)
         values = self.settings_registry.own_values(resolve_settings(self.settings_registry.all, *layers))
-        return replace(self, layers=layers, settings={**self.settings, "mentions": values["mentions"]})
+        return replace(self, settings={**self.settings, "mentions": values["mentions"]})
 
     def close(self) -> None:
         """Close the files."""
@@ -110,23 +109,11 @@ def connect_index(
     values = resolve_settings(registry.all, *layers)
     trust.register_secrets(values, registry.all)
     cache_file = str(place.cache_file.absolute()) if place.cache_file else ""
-    is_alone = functions or catalogue is not catalogues.installed_catalogue()
-    address = None if is_alone else IndexAddress(place.address, cache_file, layers, reads_files)
+    address = IndexAddress(place.address, cache_file, layers, reads_files)
+    has_functions = bool(functions) or catalogue is not catalogues.installed_catalogue()
     models = ModelRegistry(registry.model_values(values), lambda: replies, place.base, functions or {})
-    settings = registry.own_values(values)
-    return OpenIndex(
-        place,
-        store,
-        replies,
-        catalogue,
-        registry,
-        settings,
-        models,
-        local_embedder.LocalTokenizer(),
-        layers,
-        reads_files,
-        address,
-    )
+    settings, tokenizer = registry.own_values(values), local_embedder.LocalTokenizer()
+    return OpenIndex(place, store, replies, catalogue, registry, settings, models, tokenizer, address, has_functions)
 
 
 def open_index(
@@ -134,27 +121,21 @@ def open_index(
     *,
     settings: SettingValues | None = None,
     cache: str | Path | None = None,
-    methods: Sequence[Callable[..., Any]] = (),
-    steps: Sequence[Callable[..., Any]] = (),
-    readers: Sequence[Callable[..., Any]] = (),
-    recognizer: protocols.NamedEntityRecognizer | None = None,
-    chat: Any = None,
-    embed: Callable[..., Any] | None = None,
-    rerank: Callable[..., Any] | None = None,
+    models: Mapping[str, Any] | None = None,
+    **entries: Any,
 ) -> OpenIndex:
     """Return an open index with the settings of kumi.toml and the environment.
 
-    Parameters: as for `Kumihimo.open`.
+    models: functions in place of servers, by their kind. entries: functions for the catalogue, as `extend_catalogue`
+    takes them. Other parameters: as for `Kumihimo.open`.
     """
     catalogue = catalogues.installed_catalogue()
-    if methods or steps or readers or recognizer:
-        recognizers = [recognizer] if recognizer else []
-        entries: dict[str, Any] = {"methods": methods, "steps": steps, "readers": readers}
-        catalogue = catalogues.extend_catalogue(catalogue, recognizers=recognizers, **entries)
+    if any(entries.values()):
+        catalogue = catalogues.extend_catalogue(catalogue, **entries)
     place = IndexPlace.at(place)
     layers = trust.read_trusted_layers(place.base, SettingsRegistry(catalogue).all, os.environ)
     cache = cache or os.environ.get("KUMI_CACHE") or None
-    functions = name_functions({"chat": chat, "embedding": embed, "reranking": rerank}, settings or {})
+    functions = name_functions(models or {}, settings or {})
     below, above = function_layers(functions)
     all_layers = [below, *layers, settings or {}, above]
     return connect_index(place, all_layers, cache=cache, catalogue=catalogue, functions=functions, reads_files=True)

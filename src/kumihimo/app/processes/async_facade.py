@@ -73,8 +73,8 @@ class AsyncKumihimo:
             _ConcurrencyLimit.create(_READS),
             _ConcurrencyLimit.create(1, 1),
         )
-        address = kumi.opened.address
-        self.room = QuestionPool(address, workers) if workers and address else None
+        in_processes = workers and not kumi.opened.has_functions
+        self.room = QuestionPool(kumi.opened.address, workers) if in_processes else None
         self._key = ""  # of the caller
         self._tokens: set[CancelToken] = set()  # of all calls in progress
         self.on_answered: Callable[[str, float], object] = lambda _method, _seconds: None

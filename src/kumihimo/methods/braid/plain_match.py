@@ -6,19 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from kumihimo.llm.local_embedder import find_subwords, subword_vectors
+from kumihimo.llm.protocols import Vectors
 from kumihimo.search.protocols import RowTokens
 from kumihimo.text import function_words, lazy_numpy as np, sentences
 from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.tokens import content_tokens, hash_token
-
-if TYPE_CHECKING:
-    from kumihimo.llm.protocols import Vectors
-
-    Floats = np.NDArray[np.float64]
-    Integers = np.NDArray[np.int64]
 
 PLAIN_FEATURES = ("words", "meaning", "window", "phrase", "similar", "topic", "clause", "document")
 WINDOW = 30  # tokens
@@ -41,11 +35,11 @@ class _Hits:
     rows, positions, words: of each hit, the row, the position in it, and the word. counts: hits by row and word.
     """
 
-    rows: Integers
-    positions: Integers
-    words: Integers
-    counts: Floats
-    lengths: Integers
+    rows: np.Integers
+    positions: np.Integers
+    words: np.Integers
+    counts: np.Floats
+    lengths: np.Integers
 
 
 @dataclass(frozen=True)
@@ -59,7 +53,7 @@ class PlainMatcher:
     pool: Mapping[str, RowTokens]
 
     @cached_property
-    def rarity(self) -> Floats:
+    def rarity(self) -> np.Floats:
         """Return the weight of each word, by rarity in the pool."""
         if not self.question.wording.tokens or not self.pool:
             return np.zeros(len(self.question.wording.tokens))
@@ -72,7 +66,7 @@ class PlainMatcher:
         return _find_hits(self.question.wording.tokens, list(self.pool.values()))
 
     @cached_property
-    def _clauses(self) -> Floats:
+    def _clauses(self) -> np.Floats:
         """Return 1 for each word (row) in a clause (column)."""
         words = self.question.wording.tokens
         parts = [frozenset(content_tokens(part)) for part in _CLAUSE_END.split(self.question.text) if part.strip()]
@@ -81,15 +75,15 @@ class PlainMatcher:
         return np.array([[float(word in clause) for clause in whole or clauses] for word in words])
 
     @cached_property
-    def _best_clause_scores(self) -> Floats:
-        best: Floats = np.maximum(self._clause_scores(self._pool_hits).max(axis=0), 1e-9)
+    def _best_clause_scores(self) -> np.Floats:
+        best: np.Floats = np.maximum(self._clause_scores(self._pool_hits).max(axis=0), 1e-9)
         return best
 
-    def _clause_scores(self, hits: _Hits) -> Floats:
+    def _clause_scores(self, hits: _Hits) -> np.Floats:
         """Return BM25 of each row for each clause."""
         relative = hits.lengths / max(self._pool_hits.lengths.mean(), 1.0)
         saturated = hits.counts * (_K1 + 1) / (hits.counts + (_K1 * (1 - _B + _B * relative))[:, None])
-        scores: Floats = (saturated * self.rarity) @ self._clauses
+        scores: np.Floats = (saturated * self.rarity) @ self._clauses
         return scores
 
     def match(self, rows: Mapping[str, RowTokens]) -> tuple[dict[str, Features], dict[str, frozenset[str]]]:
@@ -127,7 +121,7 @@ class PlainMatcher:
         return min(1.0, float(best) / _MIN_WINDOW)
 
     @cached_property
-    def _own_subwords(self) -> tuple[Vectors, Vectors, Floats, Floats]:
+    def _own_subwords(self) -> tuple[Vectors, Vectors, np.Floats, np.Floats]:
         """Return the vectors, lengths and rarity of the question's subwords.
 
         And the rarity of each subword of the tokenizer in the pool.
@@ -137,7 +131,7 @@ class PlainMatcher:
         own = np.frombuffer(find_subwords([function_words.cut_function_words(self.question.text)])[0], np.uint16)
         return *subword_vectors(own), rarity[own], rarity
 
-    def _meaning(self, rows: Sequence[RowTokens]) -> tuple[Floats, Floats]:
+    def _meaning(self, rows: Sequence[RowTokens]) -> tuple[np.Floats, np.Floats]:
         """Return `similar` and `topic` of each row."""
         from scipy.sparse import csr_array
 
@@ -173,7 +167,7 @@ def _find_hits(words: Sequence[str], rows: Sequence[RowTokens]) -> _Hits:
     return _Hits(hit_rows, positions, hit_words, counts.reshape(len(rows), -1).astype(np.float64), lengths)
 
 
-def _best_windows(hits: _Hits, rarity: Floats) -> Floats:
+def _best_windows(hits: _Hits, rarity: np.Floats) -> np.Floats:
     """Return the total rarity of the best window, by row."""
     size = len(hits.rows)
     earlier = np.full(size, -1)  # the previous hit of the same word in the row
@@ -193,7 +187,7 @@ def _best_windows(hits: _Hits, rarity: Floats) -> Floats:
     return best
 
 
-def _phrase_shares(hits: _Hits, rarity: Floats) -> Floats:
+def _phrase_shares(hits: _Hits, rarity: np.Floats) -> np.Floats:
     """Return the rarity of question phrases in each row.
 
     A phrase is two neighbouring words of the question that are neighbours in the row.

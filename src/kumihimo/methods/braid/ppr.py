@@ -7,15 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from math import inf, log, sqrt
-from typing import TYPE_CHECKING
 
 from kumihimo.core.records import Mention
 from kumihimo.core.table import Table
 from kumihimo.text import lazy_numpy as np
-
-if TYPE_CHECKING:
-    Floats = np.NDArray[np.float64]
-    Positions = np.NDArray[np.int64]
 
 HUB_MENTIONS = 200  # an entity with more mentions is a hub: too common to link passages
 _MAX_PASSAGES = 300  # in a subgraph: those best linked to the seeds
@@ -64,10 +59,10 @@ class Subgraph:
     passages: Mapping[str, int]
     entities: Mapping[str, int]
     question_entities: Scores
-    edge_passages: Positions
-    edge_entities: Positions
-    edge_weights: Floats
-    out_weights: tuple[Floats, Floats]
+    edge_passages: np.Integers
+    edge_entities: np.Integers
+    edge_weights: np.Floats
+    out_weights: tuple[np.Floats, np.Floats]
 
 
 def expand_graph(graph: PassageGraph, seeds: Iterable[str], question_entities: Iterable[str]) -> Subgraph:
@@ -135,7 +130,7 @@ def personalized_pagerank(graph: Subgraph, seeds: Scores, *, passage_share: floa
     return {passage: float(scores[i]) for passage, i in graph.passages.items() if scores[i] > _EPSILON}
 
 
-def _distribute(scores: Scores, positions: Mapping[str, int], share: float) -> Floats:
+def _distribute(scores: Scores, positions: Mapping[str, int], share: float) -> np.Floats:
     """Distribute `share` over the positions, in proportion to the scores."""
     vector, total = np.zeros(len(positions)), sum(scores.values())
     for id, score in scores.items() if total else ():

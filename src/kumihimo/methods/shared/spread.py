@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from kumihimo.core.context import Context, Evidence, Tokenizer
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Community, Member, Mention
 from kumihimo.core.table import Table
+from kumihimo.llm.protocols import Vectors
 from kumihimo.methods.shared.map_step import SOURCE_TOKENS
-from kumihimo.search.protocols import unit_vectors
+from kumihimo.search.protocols import StoredVectors, unit_vectors
 from kumihimo.text import lazy_numpy as np
-
-if TYPE_CHECKING:
-    from kumihimo.llm.protocols import Vectors
-    from kumihimo.search.protocols import StoredVectors
 
 Groups = Mapping[Hashable, float]  # the groups of a row, each with what a row of it leaves of the value of the next
 _DUPLICATE_COSINE, _OTHER_COSINE = 0.95, 0.5  # from which a row says nothing new, and all of it is new

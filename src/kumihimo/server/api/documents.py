@@ -20,23 +20,8 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError, SourceError
 from kumihimo.core.wiring import ROOT
 from kumihimo.server.access import WHOLE_FILE, Access, Allowed, read_route
+from kumihimo.server.api import parameters
 from kumihimo.server.api.builds import build_json, visible_jobs
-from kumihimo.server.api.parameters import (
-    MAX_ID,
-    STRICT,
-    Body,
-    Cursor,
-    FilterQuery,
-    Limit,
-    Mended,
-    Name,
-    PathText,
-    RowId,
-    SearchText,
-    Table,
-    body_schema,
-    parse_body,
-)
 from kumihimo.server.builds import BuildJob
 from kumihimo.server.problems import NotFound, accepted_language, require_row
 from kumihimo.server.responses import json_response
@@ -54,38 +39,38 @@ _EMPTY = "no text was found in this file: if it is a scan, run a text recognitio
 class AddedPath:
     """A file or folder on the server, to be indexed."""
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-    path: PathText
+    __pydantic_config__: ClassVar[Any] = parameters.STRICT
+    path: parameters.PathText
 
 
 @dataclass(frozen=True)
 class PostedText:
     """A text, with the fields of its document. id: empty for a digest of the text."""
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-    text: Annotated[str, Mended]
-    id: Annotated[str, Field(max_length=MAX_ID), Mended] = ""
-    title: Annotated[str, Field(max_length=MAX_ID), Mended] = ""
-    metadata: Annotated[dict[Name, Any], Field(max_length=MAX_FILES)] = field(default_factory=dict)
+    __pydantic_config__: ClassVar[Any] = parameters.STRICT
+    text: Annotated[str, parameters.Mended]
+    id: Annotated[str, Field(max_length=parameters.MAX_ID), parameters.Mended] = ""
+    title: Annotated[str, Field(max_length=parameters.MAX_ID), parameters.Mended] = ""
+    metadata: Annotated[dict[parameters.Name, Any], Field(max_length=MAX_FILES)] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class PostedTexts:
     """Texts to be indexed."""
 
-    __pydantic_config__: ClassVar[Any] = STRICT
+    __pydantic_config__: ClassVar[Any] = parameters.STRICT
     documents: Annotated[list[PostedText], Field(min_length=1, max_length=MAX_FILES)]
 
 
 _POSTED = TypeAdapter(PostedTexts)
 _FORM = {"type": "object", "properties": {"file": {"type": "array", "items": {"type": "string", "format": "binary"}}}}
-_UPLOAD_BODY = body_schema(_POSTED)
+_UPLOAD_BODY = parameters.body_schema(_POSTED)
 _UPLOAD_BODY["requestBody"]["content"]["multipart/form-data"] = {"schema": _FORM}
 
 
 def _read_texts(body: bytes) -> dict[str, bytes]:
     """Return the file of each text in a body of JSON."""
-    texts = parse_body(_POSTED, body).documents
+    texts = parameters.parse_body(_POSTED, body).documents
     columns = {"ids": [each.id for each in texts], "titles": [each.title for each in texts]}
     return dump_texts([each.text for each in texts], **columns, metadata=[each.metadata for each in texts])
 
@@ -93,10 +78,10 @@ def _read_texts(body: bytes) -> dict[str, bytes]:
 @router.get("/documents")
 async def list_documents(
     access: Allowed,
-    q: SearchText = "",
-    filter: FilterQuery = "",
-    after: Cursor = "",
-    limit: Limit = 50,
+    q: parameters.SearchText = "",
+    filter: parameters.FilterQuery = "",
+    after: parameters.Cursor = "",
+    limit: parameters.Limit = 50,
 ) -> Response:
     """List documents by uri, with their state.
 
@@ -223,7 +208,7 @@ async def queue_uploads(access: Access, new: Sequence[Path] = ()) -> BuildJob:
 
 
 @router.post("/documents/paths", status_code=202)
-async def add_path(request: Request, access: Allowed, body: Body[AddedPath]) -> Response:
+async def add_path(request: Request, access: Allowed, body: parameters.Body[AddedPath]) -> Response:
     """Queue a build that adds a file or folder of the server.
 
     It has to be inside the folders that `kumi serve --root` names.
@@ -234,7 +219,7 @@ async def add_path(request: Request, access: Allowed, body: Body[AddedPath]) -> 
 
 
 @read_route(router, "/documents/{id}")
-def get_document(snapshot: Snapshot, id: RowId) -> Json:
+def get_document(snapshot: Snapshot, id: parameters.RowId) -> Json:
     """Return a document without its text."""
     listing = DocumentList(snapshot)
     document = require_row(listing.find(id), "document", id)
@@ -246,7 +231,7 @@ def get_document(snapshot: Snapshot, id: RowId) -> Json:
 @read_route(router, "/documents/{id}/text")
 def get_text(
     snapshot: Snapshot,
-    id: RowId,
+    id: parameters.RowId,
     start: Annotated[int, Query(ge=0)] = 0,
     end: Annotated[int | None, Query(ge=0)] = None,
 ) -> Json:
@@ -260,7 +245,7 @@ def get_text(
 
 
 @router.delete("/documents/{id}", status_code=202)
-async def delete_document(access: Allowed, id: RowId, whole_file: bool = False) -> Response:
+async def delete_document(access: Allowed, id: parameters.RowId, whole_file: bool = False) -> Response:
     """Queue the removal of a document; an uploaded file is deleted.
 
     So is one that could not be read. A text is also found by the id that it was sent with. whole_file: of a file with
@@ -321,8 +306,8 @@ def _find_failed(access: Access, snapshot: Snapshot, id: str) -> tuple[FailedFil
 @read_route(router, "/trace/{table}/{id:path}")
 def trace(
     snapshot: Snapshot,
-    table: Table,
-    id: RowId,
+    table: parameters.Table,
+    id: parameters.RowId,
     around: Annotated[int, Query(ge=0, le=_MAX_AROUND, description="Characters before and after.")] = 600,
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
 ) -> Json:
