@@ -95,12 +95,8 @@ class Kumihimo:
         scores; each may be asynchronous, and chat a model of LangChain or LlamaIndex. Raises TrustRequired if kumi.toml
         names servers or keys that the user has not trusted.
         """
-        entries = {
-            "methods": methods,
-            "steps": steps,
-            "readers": readers,
-            "recognizers": [recognizer] * bool(recognizer),
-        }
+        recognizers = [recognizer] if recognizer else []
+        entries = {"methods": methods, "steps": steps, "readers": readers, "recognizers": recognizers}
         models = {"chat": chat, "embedding": embed, "reranking": rerank}
         return cls(open_index(place, settings=settings, cache=cache, models=models, **entries))
 

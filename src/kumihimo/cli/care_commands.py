@@ -11,8 +11,7 @@ from kumihimo.app.browse.json_values import method_json
 from kumihimo.app.build.remote_sources import is_mirrors_folder, trust_mirrors
 from kumihimo.app.opened.catalogue import installed_catalogue
 from kumihimo.app.opened.open_index import IndexPlace
-from kumihimo.app.settings import config
-from kumihimo.app.settings.settings_registry import RECALL, RECALL_SETS, SettingsRegistry
+from kumihimo.app.settings import config, settings_registry
 from kumihimo.app.settings.trust import trust_settings_file
 from kumihimo.app.upkeep.copy_index import copy_index
 from kumihimo.cli import options, printing, terminal
@@ -67,9 +66,9 @@ def methods(output: options.Output) -> None:
         printing.print_json({name: method_json(name, method) for name, method in catalogue.methods.items()})
         return
     terminal.show_methods(catalogue.methods)
-    rows = [(name, *(f"{share:.3f}" for share in shares)) for name, shares in RECALL.items()]
+    rows = [(name, *(f"{share:.3f}" for share in shares)) for name, shares in settings_registry.RECALL.items()]
     printing.print_message("Recall@5 without a model (see docs/methods.md):")
-    printing.show_rows(rows, head=("", *RECALL_SETS), numeric=range(1, 6))
+    printing.show_rows(rows, head=("", *settings_registry.RECALL_SETS), numeric=range(1, 6))
 
 
 def init(
@@ -79,7 +78,7 @@ def init(
 ) -> None:
     """Write a kumi.toml that lists every setting, commented out."""
     path = path or index.index.folder.parent / "kumi.toml"
-    registry = SettingsRegistry(installed_catalogue())
+    registry = settings_registry.SettingsRegistry(installed_catalogue())
     safe_write.write_file(path, [config.render_default_config(registry.own, registry.summaries)], force=writing.force)
     index.show({"written": str(path)}, f"Wrote {path}: uncomment a line to change a setting.")
 
@@ -99,7 +98,7 @@ def trust(
         grants = trust_mirrors(path)
     else:
         path = path / "kumi.toml" if path.is_dir() else path
-        grants = trust_settings_file(path, SettingsRegistry(installed_catalogue()).all, os.environ)
+        grants = trust_settings_file(path, settings_registry.SettingsRegistry(installed_catalogue()).all, os.environ)
     text = "\n  ".join([f"Trusted: {path}", *map(str, grants)]) if grants else f"{path} needs no trust."
     index.show({"path": str(path), "trusted": [grant._asdict() for grant in grants]}, text)
 

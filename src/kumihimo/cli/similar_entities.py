@@ -20,8 +20,7 @@ from kumihimo.index.entity_resolution import EntityPair, find_similar_entities, 
 from kumihimo.llm.budget import Caps
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.local_embedder import LocalEmbedder
-from kumihimo.text.graph_edits import parse_edits
-from kumihimo.text.sentences import shorten_line
+from kumihimo.text import graph_edits, sentences
 
 Verdict = Literal["same", "different", "unsure"]
 _MAX_WIDTH = 160  # characters of a description
@@ -31,7 +30,7 @@ def find_similar(
     kumi: Kumihimo, snapshot: Snapshot, session: options.PaidSession, *, least: float, limit: int, ask_model: bool
 ) -> "Review":
     """Return likely duplicates, with a model's verdicts if wanted."""
-    edits = parse_edits(tuple(cast(Sequence[str], kumi.settings["mentions"]["aliases"])))
+    edits = graph_edits.parse_edits(tuple(cast(Sequence[str], kumi.settings["mentions"]["aliases"])))
     neighbours = neighbour_ids(snapshot.table("relations"))
     pairs = find_similar_entities(
         snapshot.table("entities"),
@@ -144,7 +143,7 @@ class Review:
         self._add_aliases(accepted)
 
     def _print_entity(self, entity: Entity) -> None:
-        text = shorten_line(entity.text, _MAX_WIDTH)
+        text = sentences.shorten_line(entity.text, _MAX_WIDTH)
         printing.print_text(f"{entity.name} ({entity.type or '?'}, {entity.mentions:,}): {text}")
 
     def _reasons(self, pair: EntityPair) -> str:

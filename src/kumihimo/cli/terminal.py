@@ -7,20 +7,17 @@ from itertools import chain, groupby, islice, repeat
 from typing import TYPE_CHECKING
 
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.opened.catalogue import AUTO
-from kumihimo.app.opened.results import CommunityLevel, Status
+from kumihimo.app.opened import catalogue, results
 from kumihimo.app.settings.trust import TrustRequired
 from kumihimo.app.upkeep.check import CheckResult
 from kumihimo.cli import builds, printing
+from kumihimo.core import signature, wiring
 from kumihimo.core.answer import TRUNCATION_NOTE, Answer
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Reference
-from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Span
-from kumihimo.core.wiring import ROOT
 from kumihimo.llm.registry import RULES
-from kumihimo.text.sentences import shorten_title
-from kumihimo.text.tokens import mark_matches, subject_terms
+from kumihimo.text import sentences, tokens
 from kumihimo.text.translation import translate
 
 if TYPE_CHECKING:
@@ -81,7 +78,7 @@ def show_answer(answer: Answer, *, remark: bool = True) -> None:
 
 def _print_parts(answer: Answer) -> None:
     """Print passages below their sources, and other parts with numbers."""
-    terms = frozenset(subject_terms(answer.context.searched(answer.question)))
+    terms = frozenset(tokens.subject_terms(answer.context.searched(answer.question)))
     before = "passage" if answer.remark else ""
     for part in answer.parts:
         if before and "passage" in (before, part.kind):
@@ -110,7 +107,7 @@ def _print_sources(answer: Answer) -> None:
     has_titles = not answer.model and len({citation.span.uri for citation in answer.citations}) > 1
     for n, spans in sorted(spans_by_number.items()):
         for span in islice(spans.values(), _MAX_PASSAGES):
-            _print_source(f"[{n}] ", span, title=shorten_title(span.title, _MAX_TITLE) if has_titles else "")
+            _print_source(f"[{n}] ", span, title=sentences.shorten_title(span.title, _MAX_TITLE) if has_titles else "")
         if (more := len(spans) - _MAX_PASSAGES) > 0:
             printing.print_styled(f"    {translate(f'and {more:,} more: --json lists them')}", "cyan")
 
@@ -156,7 +153,7 @@ def _align_tables(lines: Iterable[str], indent: int) -> Iterator[str]:
 def _mark_terms(line: str, terms: Collection[str]) -> "Text":
     """Return a line with its matching words in bold."""
     marked = printing.styled_text(line)
-    for span in mark_matches(marked.plain, terms):
+    for span in tokens.mark_matches(marked.plain, terms):
         marked.stylize("bold", *span)
     return marked
 
@@ -187,7 +184,7 @@ def show_evidence(
     """
     if not context:
         printing.print_message("Nothing was found.")
-    terms = frozenset(subject_terms(context.searched(question)))
+    terms = frozenset(tokens.subject_terms(context.searched(question)))
     for rank, item in enumerate(context, 1):
         assert item.explanation
         spans = item.explanation.spans[:_MAX_PASSAGES]
@@ -218,7 +215,7 @@ def _show_places(rank: int, number: int | None, spans: Iterable[Span]) -> None:
 
 def _print_title(item: Evidence, spans: Iterable[Span]) -> None:
     """Print the id for `kumi trace` after the title."""
-    title = shorten_title(getattr(item.record, "title", ""), _MAX_TITLE)
+    title = sentences.shorten_title(getattr(item.record, "title", ""), _MAX_TITLE)
     is_new = title and not any(title in span.location for span in spans)
     id = printing.styled_text(f"{'  ' if is_new else ''}{':'.join(item.reference)}", "dim")
     printing.print_wrapped(printing.styled_text(title if is_new else "") + id, _INDENT)
@@ -245,9 +242,9 @@ def show_search_notes(snapshot: Snapshot, context: Context) -> None:
         printing.print_note(f"({remark[:1].upper()}{remark[1:]}.)")
     if context:
         return
-    if not snapshot.stored_table(ROOT):
+    if not snapshot.stored_table(wiring.ROOT):
         printing.print_note("(The index holds no documents: `kumi index PATH` adds some.)")
-    elif not snapshot.table(ROOT):
+    elif not snapshot.table(wiring.ROOT):
         printing.print_note("(No document passes the filter.)")
 
 
@@ -261,7 +258,7 @@ def show_trace(row: Evidence, spans: Iterable[Span]) -> None:
 # -- the state of an index
 
 
-def show_status(status: Status) -> None:
+def show_status(status: results.Status) -> None:
     by_rule = [step for step, model in status.models.items() if model == RULES]
     printing.print_message(f"Index {status.folder}, {status.bytes / 1e6:.1f} MB", "bold")
     rows = [
@@ -323,14 +320,14 @@ def show_check(result: CheckResult) -> None:
         printing.print_message("No damage is left." if result.repaired else "No damage was found.")
 
 
-def show_levels(levels: Iterable[CommunityLevel]) -> None:
+def show_levels(levels: Iterable[results.CommunityLevel]) -> None:
     """Print what a question to each community level reads."""
     rows = [(level.name, f"{level.units:,}", f"{level.tokens:,}", f"{level.share:.1f} %") for level in levels]
     printing.show_rows(rows, head=("level", "units", "tokens", "of the source"), numeric=range(1, 4))
 
 
-def show_methods(methods: Mapping[str, Signature]) -> None:
-    printing.print_styled(f"{AUTO} {translate('(default)')}", "bold")
+def show_methods(methods: Mapping[str, signature.Signature]) -> None:
+    printing.print_styled(f"{catalogue.AUTO} {translate('(default)')}", "bold")
     choice = "With a chat model, `wide` answers questions on many documents, `braid` all others. Without one, `braid`."
     printing.print_styled(f"  {translate(choice)}")
     for name, method in methods.items():

@@ -12,15 +12,13 @@ from functools import cache, partial
 from threading import RLock
 from typing import Any
 
-from kumihimo.core import cancel, lineage
+from kumihimo.core import cancel, lineage, task, wiring
 from kumihimo.core.records import Document, Record, Reference
 from kumihimo.core.table import Row, Rows, codec
-from kumihimo.core.task import Task
 from kumihimo.core.view_rows import IsWhole, PartialRows, ViewRows, blank_column, hide, merge_states
-from kumihimo.core.wiring import ROOT, Step
 
 RowsByTable = Callable[[str], Rows]
-TaskFactory = Callable[[Step, RowsByTable], Task]
+TaskFactory = Callable[[wiring.Step, RowsByTable], task.Task]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,7 @@ class Views:
     thread that waits for another one is to stop.
     """
 
-    steps: Mapping[str, Step]
+    steps: Mapping[str, wiring.Step]
     stored: RowsByTable
     task_of: TaskFactory
     memory: ViewMemory
@@ -70,7 +68,7 @@ class Views:
         if lineage.starts_with_document(self.steps, table):
             lacking = self._lacking_rows(table)
             rows = hide(stored, lambda id: id.partition(".")[0] in documents and id not in lacking())
-            if table == ROOT:  # what another system has made of a document may rest on others, too
+            if table == wiring.ROOT:  # what another system has made of a document may rest on others, too
                 rows = replace(rows, blank=partial(blank_column, "imported", codec(Document).columns))
             return replace(rows, computed=computed, guard=self._guard)
         step, states = self.steps[table], partial(self._states, table)
@@ -81,7 +79,7 @@ class Views:
     def _guard(self) -> AbstractContextManager[None]:
         return cancel.locked(self.memory.lock, self.check)
 
-    def _make(self, step: Step, makers: Iterable[str]) -> list[Row]:
+    def _make(self, step: wiring.Step, makers: Iterable[str]) -> list[Row]:
         """Return the rows of partial makers, made of what is visible."""
         makers, made = list(makers), self.memory.made.setdefault(step.name, {})
         if missing := [maker for maker in makers if maker not in made]:
@@ -103,7 +101,7 @@ class Views:
                 self.memory.states[table] = {maker: state for maker, state in states.items() if state is not None}
             return self.memory.states[table]
 
-    def _keyed_states(self, step: Step) -> Mapping[str, IsWhole]:
+    def _keyed_states(self, step: wiring.Step) -> Mapping[str, IsWhole]:
         """Return the state of each maker of a keyed step."""
         source, stored, maker_of = self.rows(step.source), self.stored(step.name), _maker_function(step)
         makers = dict.fromkeys(maker_of(id) for page in stored.pages("id") for (id,) in page)
@@ -135,7 +133,7 @@ class Views:
 
         return find
 
-    def _whole_table_states(self, step: Step) -> Mapping[str, IsWhole]:
+    def _whole_table_states(self, step: wiring.Step) -> Mapping[str, IsWhole]:
         """Return the state of each row of a whole-table step.
 
         A partial row keeps its visible sources.
@@ -182,6 +180,6 @@ def _find_once(states: Callable[[], Mapping[str, bool]]) -> Callable[[str], IsWh
     return state
 
 
-def _maker_function(step: Step) -> Callable[[str], str]:
+def _maker_function(step: wiring.Step) -> Callable[[str], str]:
     """Return a function from a row id to its maker."""
     return (lambda id: id.rpartition(".")[0]) if step.keyed and step.signature.many else str

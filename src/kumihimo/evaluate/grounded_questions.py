@@ -10,11 +10,10 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.core import table, task
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable, ItemFailed, MalformedReply, SettingsError
 from kumihimo.core.records import Chunk, Report
-from kumihimo.core.table import Table
-from kumihimo.core.task import Progress
 from kumihimo.evaluate.judging.verdicts import truncate_tokens
 from kumihimo.evaluate.question_generation import GeneratedQuestions, Missing, question_text_key, strip_list_mark
 from kumihimo.evaluate.records import EvalQuestion, Gold
@@ -54,7 +53,7 @@ def sample_pieces(snapshot: Snapshot, source: DescriptionSource = "documents", s
     return [truncate_tokens(text, snapshot.tokenizer, room) for text in texts]
 
 
-def _sample_chunks(chunks: Table[Chunk], size: int) -> list[str]:
+def _sample_chunks(chunks: table.Table[Chunk], size: int) -> list[str]:
     lengths = {str(id): int(tokens) for id, tokens in chunks.columns("id", "tokens") if tokens}
     ids = pick_evenly_by_length(list(lengths), list(lengths.values()), max(size // _PIECE_TOKENS, 1))
     return [f"{chunk.title}\n{chunk.text}".strip() for chunk in (chunks[id] for id in ids)]
@@ -156,7 +155,7 @@ class _QuestionJob:
 
 
 def generate_local_questions(
-    snapshot: Snapshot, llm: LLM, count: int, *, progress: Progress | None = None
+    snapshot: Snapshot, llm: LLM, count: int, *, progress: task.Progress | None = None
 ) -> GeneratedQuestions:
     """Generate questions about single chunks, with quotes as gold.
 
@@ -173,7 +172,7 @@ def generate_local_questions(
 
 
 def generate_linked_questions(
-    snapshot: Snapshot, llm: LLM, count: int, *, progress: Progress | None = None
+    snapshot: Snapshot, llm: LLM, count: int, *, progress: task.Progress | None = None
 ) -> GeneratedQuestions:
     """Generate questions that need two chunks with a common entity.
 
@@ -198,7 +197,7 @@ def _generate_questions(
     count: int,
     label: str,
     noun: str,
-    progress: Progress | None,
+    progress: task.Progress | None,
 ) -> GeneratedQuestions:
     def generate(job: _QuestionJob) -> EvalQuestion | Missing:
         def parse(reply: Reply) -> EvalQuestion:

@@ -12,13 +12,11 @@ from statistics import fmean
 from time import perf_counter
 
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.core import errors, records, wiring
+from kumihimo.core import errors, records, task, wiring
 from kumihimo.core.context import Evidence
-from kumihimo.core.task import Progress
-from kumihimo.evaluate import gold as golds, run_systems, statistics
+from kumihimo.evaluate import gold as golds, run_systems, statistics, systems
 from kumihimo.evaluate.rankings import measure_ranking
 from kumihimo.evaluate.records import EvalQuestion, Score, SourceSpan
-from kumihimo.evaluate.systems import System
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.concurrency import map_with_progress
 from kumihimo.text.question import ParsedQuestion
@@ -92,13 +90,13 @@ class ChunkTracer:
 
 def retrieve_all(
     snapshot: Snapshot,
-    system: System,
+    system: systems.System,
     questions: Sequence[EvalQuestion],
     tracer: ChunkTracer,
     budget: Budget,
     *,
     clock: Callable[[], float] = perf_counter,
-    progress: Progress | None = None,
+    progress: task.Progress | None = None,
 ) -> list[RetrievalResult]:
     """Retrieve evidence for each question, in order.
 

@@ -11,12 +11,9 @@ from typing import Any
 from kumihimo import methods
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.opened.catalogue import AUTO, DEFAULT_METHOD, WIDE_METHOD
+from kumihimo.core import spans, task, usage, wiring
 from kumihimo.core.answer import Answer
 from kumihimo.core.errors import ItemFailed, SettingsError
-from kumihimo.core.spans import Citation, Span
-from kumihimo.core.task import Progress
-from kumihimo.core.usage import Usage
-from kumihimo.core.wiring import ROOT
 from kumihimo.evaluate.records import AnswerSource, EvalQuestion, SourceSpan, SystemAnswer
 from kumihimo.evaluate.systems import System
 from kumihimo.generation import answer as answering
@@ -35,7 +32,7 @@ def answer_questions(
     *,
     generation: int = 0,
     earlier: Iterable[SystemAnswer] = (),
-    progress: Progress | None = None,
+    progress: task.Progress | None = None,
 ) -> list[SystemAnswer]:
     """Ask the system all questions and return the answers in order.
 
@@ -101,7 +98,7 @@ def _answer_question(
     return row if budget.total.calls or previous is None else _restore_usage(row, previous)
 
 
-def total_usage(budget: Budget) -> Usage:
+def total_usage(budget: Budget) -> usage.Usage:
     """Return the total usage, paid now or cached."""
     return sum(budget.saved.values(), budget.total)
 
@@ -134,13 +131,13 @@ def _context_sources(snapshot: Snapshot, answer: Answer) -> Iterator[AnswerSourc
         yield AnswerSource(*key, places, dict(item.feature_scores), item.via)
 
 
-def _citation_source(citation: Citation) -> AnswerSource:
+def _citation_source(citation: spans.Citation) -> AnswerSource:
     span = citation.span
-    table = "chunks" if span.chunk else ROOT
+    table = "chunks" if span.chunk else wiring.ROOT
     return AnswerSource(citation.n, span.text, span.chunk, table, places=(_source_span(span),))
 
 
-def _source_span(span: Span) -> SourceSpan:
+def _source_span(span: spans.Span) -> SourceSpan:
     return SourceSpan(span.uri, span.start, span.end, span.place)
 
 
@@ -170,8 +167,8 @@ def describe_run(snapshot: Snapshot, system: System) -> dict[str, Any]:
 
 def describe_index(snapshot: Snapshot) -> dict[str, Any]:
     """Return the number of documents and the digest of their texts."""
-    texts = (f"{uri}\n{text}\n" for uri, text in snapshot.table(ROOT).columns("uri", "text"))
-    return {"documents": len(snapshot.table(ROOT)), "digest": _hash_texts(texts)}
+    texts = (f"{uri}\n{text}\n" for uri, text in snapshot.table(wiring.ROOT).columns("uri", "text"))
+    return {"documents": len(snapshot.table(wiring.ROOT)), "digest": _hash_texts(texts)}
 
 
 def _hash_texts(texts: Iterable[str]) -> str:

@@ -10,13 +10,11 @@ from math import log
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-from kumihimo.core import records, signature
+from kumihimo.core import records, settings, signature, usage
 from kumihimo.core.answer import PART_SEPARATOR, Answer, Marker, Part, PartKind
 from kumihimo.core.context import Context, Evidence, SpanFinder, Tokenizer
 from kumihimo.core.errors import BudgetExceeded, ItemFailed, MalformedReply, SettingsError, UnparsableReply
-from kumihimo.core.settings import Bounds, Share, Tokens
 from kumihimo.core.spans import Citation, Span
-from kumihimo.core.usage import Usage
 from kumihimo.generation.citation_filter import CitationFilter
 from kumihimo.generation.search_again import (
     MAX_PASSAGES,
@@ -70,12 +68,12 @@ def answer(
     quote: Callable[[Context], Answer] | None = None,
     *,
     length: Length = "normal",
-    budget: Tokens = 12000,
-    sources: Annotated[int, Bounds(1, 1000)] = MAX_SOURCES,
-    score_share: Share = SCORE_SHARE,
-    max_tokens: Tokens = 4096,
+    budget: settings.Tokens = 12000,
+    sources: Annotated[int, settings.Bounds(1, 1000)] = MAX_SOURCES,
+    score_share: settings.Share = SCORE_SHARE,
+    max_tokens: settings.Tokens = 4096,
     response: str = "",
-    rounds: Annotated[int, Bounds(0, 5)] = 2,
+    rounds: Annotated[int, settings.Bounds(0, 5)] = 2,
 ) -> Answer:
     """Answer from the evidence with a chat model and citations.
 
@@ -91,7 +89,7 @@ def answer(
     """
     if max_tokens < 1:
         raise SettingsError(f"answer.max_tokens is {max_tokens}: it has to be 1 or more, such as 4096")
-    empty = Answer(question, context.method, (), context, Usage(), llm.fingerprint, approach="model")
+    empty = Answer(question, context.method, (), context, usage.Usage(), llm.fingerprint, approach="model")
     if not context:
         return announce(replace(empty, status="nothing"), on_token, on_context)
     wishes, shown = {"length": LENGTHS[length], "form": response}, frozenset[records.Reference]()

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kumihimo.core.digests import hash_parts
-from kumihimo.core.spans import IMPORT_SUFFIX
+from kumihimo.core import digests, spans
 from kumihimo.importers import store as foreign
 from kumihimo.importers.locate import LocatedDocument, find_title, locate_units
 from kumihimo.readers.page import unique_name
@@ -156,7 +155,7 @@ class _Conversion:
         by_id = {community.id: community for community in self.store.communities}
         level = {id: min(community.level, len(by_id)) for id, community in by_id.items()}
         members = {id: self._members(community) for id, community in by_id.items()}
-        keys = {id: hash_parts(str(level[id]), *sorted(members[id])) for id in by_id}
+        keys = {id: digests.hash_parts(str(level[id]), *sorted(members[id])) for id in by_id}
         parents = {by_id[id].parent for id in by_id if members[id]}
         seen = set[str]()
         for id in sorted(by_id, key=lambda id: (level[id], by_id[id].report is None, id)):
@@ -251,4 +250,4 @@ def _file_name(title: str, used: dict[str, int]) -> str:
     """
     name = file_names.file_name(title)
     folded = name.casefold()
-    return f"{name}{unique_name(folded, used).removeprefix(folded)}{IMPORT_SUFFIX}"
+    return f"{name}{unique_name(folded, used).removeprefix(folded)}{spans.IMPORT_SUFFIX}"

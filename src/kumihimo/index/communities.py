@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from math import log
 from typing import Annotated, Self
 
-from kumihimo.core.digests import hash_parts
+from kumihimo.core import digests, settings
 from kumihimo.core.records import Community, Entity, Member, Relation
-from kumihimo.core.settings import Bounds, Seed
 from kumihimo.core.table import Row, Table
 from kumihimo.index.imports import ImportedCommunity, add_imported
 
@@ -35,8 +34,8 @@ def communities(
     previous: Table[Community],
     imported_communities: Table[ImportedCommunity],
     *,
-    max_size: Annotated[int, Bounds(1, 1_000_000)] = 10,
-    seed: Seed = 0,
+    max_size: Annotated[int, settings.Bounds(1, 1_000_000)] = 10,
+    seed: settings.Seed = 0,
 ) -> Iterable[Community]:
     """Detect communities by hierarchical Leiden; clustered entities stay in their community.
 
@@ -209,9 +208,9 @@ def _add_clusters(rows: CommunitiesById, clusters: Iterable[Cluster], level: int
     """
     ids = []
     for cluster in clusters:
-        id = hash_parts(str(level), *cluster.nodes)
+        id = digests.hash_parts(str(level), *cluster.nodes)
         while id in rows:
-            id = hash_parts(id)
+            id = digests.hash_parts(id)
         rows[id] = Community(id=id, level=level, parent=parent, children=(), members=cluster.nodes)
         if cluster.parts:
             rows[id] = replace(rows[id], members=(), children=_add_clusters(rows, cluster.parts, level + 1, id))

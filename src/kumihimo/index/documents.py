@@ -7,14 +7,12 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from kumihimo.core import engine, task, wiring
 from kumihimo.core.digests import hash_parts, replace_surrogates
-from kumihimo.core.engine import diff_rows
 from kumihimo.core.errors import LimitExceeded, SourceError
 from kumihimo.core.executors import BuildExecutor, SharedWork, inline, run_jobs
 from kumihimo.core.records import Document
 from kumihimo.core.table import Row, codec
-from kumihimo.core.task import Progress, ProgressEvent
-from kumihimo.core.wiring import ROOT, FileType
 from kumihimo.index.sources import IndexedSource, is_within
 from kumihimo.readers.documents import ReadingLimits, describe_unread, has_reader
 from kumihimo.readers.file_reader import FileReader, Outcome, ReadingJob, ReadingSpec
@@ -46,12 +44,12 @@ def refresh_documents(
     sources: Iterable[IndexedSource],
     names: Collection[str],
     *,
-    readers: Mapping[str, FileType],
+    readers: Mapping[str, wiring.FileType],
     require_trust: Callable[[Iterable[Path]], None],
     code: Callable[[str], str],
     limits: ReadingLimits,
     reread: bool = False,
-    progress: Progress | None = None,
+    progress: task.Progress | None = None,
     executor: BuildExecutor = inline,
 ) -> RefreshResult:
     """Update `documents` from the sources in `names`; drop documents of removed sources.
@@ -61,12 +59,12 @@ def refresh_documents(
     its error stays listed until a read succeeds. A file over a limit is read again only when it or the limits change.
     """
     by_name = {source.name: source for source in sources}
-    if ledger.ensure_table(ROOT, codec(Document)):  # the columns have changed: read every file again
+    if ledger.ensure_table(wiring.ROOT, codec(Document)):  # the columns have changed: read every file again
         for source in by_name.values():
             source.files()  # a missing source stops the build here, before anything is deleted
         ledger.forget_files()
         names = by_name
-    scan = _SourceScan(ledger, FileReader(readers, limits), code, reread, executor, ledger.failures(ROOT))
+    scan = _SourceScan(ledger, FileReader(readers, limits), code, reread, executor, ledger.failures(wiring.ROOT))
     scanned = [by_name[name] for name in sorted(by_name.keys() & set(names))]
     require_trust(source.path for source in scanned)
     for source in scanned:
@@ -80,8 +78,8 @@ def refresh_documents(
     others = [source for source in by_name.values() if source not in scanned]
     retried = [uri for uri in scan.failed_before if not any(source.contains_uri(uri) for source in others)]
     failed = {**dict.fromkeys(retried), **scan.result.failed}
-    ledger.record_failures(ROOT, failed.items())
-    ledger.settle(ROOT)
+    ledger.record_failures(wiring.ROOT, failed.items())
+    ledger.settle(wiring.ROOT)
     return scan.result
 
 
@@ -103,7 +101,7 @@ class _SourceScan:
         for uri, source, stamp in self.ledger.files():
             self.stamps[source][uri] = stamp
 
-    def scan_source(self, source: IndexedSource, progress: Progress | None) -> None:
+    def scan_source(self, source: IndexedSource, progress: task.Progress | None) -> None:
         """Read the new and changed files of a source."""
         try:
             files = source.files()
@@ -125,7 +123,7 @@ class _SourceScan:
                 self.remove(uri)
 
     def _jobs(
-        self, source: IndexedSource, files: Mapping[str, Path], progress: Progress | None
+        self, source: IndexedSource, files: Mapping[str, Path], progress: task.Progress | None
     ) -> Iterator[ReadingJob]:
         """Yield the files to read; count the others."""
         for position, (uri, path) in enumerate(files.items(), 1):
@@ -136,7 +134,7 @@ class _SourceScan:
             elif job := self._changed_file(source, uri, path):
                 yield job
             if progress:
-                progress(ProgressEvent(ROOT, position, len(files)))
+                progress(task.ProgressEvent(wiring.ROOT, position, len(files)))
 
     def remove(self, uri: str) -> None:
         """Remove a file's documents and count it as removed."""
@@ -148,7 +146,7 @@ class _SourceScan:
         for rule in source.rules:
             rows = [(row, codec(Document).decode(row)) for row in self.ledger.documents_at(rule, hash_parts(rule))]
             excluded = [(row, document) for row, document in rows if source.excludes_uri(document.uri)]
-            self.ledger.change(ROOT, [row for row, _ in excluded], [])
+            self.ledger.change(wiring.ROOT, [row for row, _ in excluded], [])
             for _, document in excluded:  # so that the file is read again when it is restored
                 self.ledger.reset_file(document.file)
 
@@ -206,12 +204,12 @@ class _SourceScan:
 
         Return whether it had documents, and whether anything changed.
         """
-        old_rows = {row[0]: row for row in ([] if new else self.ledger.rows(ROOT).where(("file",), (uri,)))}
+        old_rows = {row[0]: row for row in ([] if new else self.ledger.rows(wiring.ROOT).where(("file",), (uri,)))}
         had_documents = bool(old_rows)
         new_rows = [_storable_row(codec(Document).encode(document.id, document)) for document in documents]
         removed, added = list[Row](), list[Row]()
-        diff_rows(old_rows, new_rows, removed, added)
-        self.ledger.change(ROOT, removed, added)
+        engine.diff_rows(old_rows, new_rows, removed, added)
+        self.ledger.change(wiring.ROOT, removed, added)
         if not documents:
             self.ledger.forget_file(uri)
         return had_documents, bool(removed or added)

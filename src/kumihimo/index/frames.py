@@ -6,10 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from kumihimo.core import settings, table
 from kumihimo.core.errors import MalformedReply
 from kumihimo.core.records import Chunk, Passage, SlotFiller
-from kumihimo.core.settings import Batch, Line
-from kumihimo.core.table import Table
 from kumihimo.index.batched_calls import collect_rows
 from kumihimo.index.chunk_background import Description, document_date, readable_title
 from kumihimo.llm.prompts import number_sources, render_prompt, require_complete_text
@@ -44,12 +43,12 @@ class SlotText(NamedTuple):
 
 def frames(
     chunk: Chunk,
-    passages: Table[Passage],
-    descriptions: Table[Description],
+    passages: table.Table[Passage],
+    descriptions: table.Table[Description],
     llm: LLM | None,
     *,
-    language: Line = "",
-    batch: Batch = 32,
+    language: settings.Line = "",
+    batch: settings.Batch = 32,
     paper: bool = False,
 ) -> Iterable[SlotFiller]:
     """Extract the 5W1H slots and predicates of a chunk's passages.

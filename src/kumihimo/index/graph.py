@@ -13,20 +13,16 @@ from math import fsum
 from pathlib import Path
 from typing import TypeVar
 
-from kumihimo.core.context import Tokenizer
+from kumihimo.core import context, settings, signature, table
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Assertion, Claim, Entity, Mention, Record, Relation, RelationMention
-from kumihimo.core.settings import Tokens
-from kumihimo.core.signature import declare
-from kumihimo.core.table import Group, Table
 from kumihimo.index.chunk_background import Description
 from kumihimo.index.imports import ImportedDescription
 from kumihimo.llm.prompts import render_prompt, require_complete_text
 from kumihimo.llm.protocols import LLM
-from kumihimo.text.graph_edits import parse_edits
+from kumihimo.text import graph_edits, repetition
 from kumihimo.text.name_keys import entity_id, name_key
 from kumihimo.text.packs import pack_texts
-from kumihimo.text.repetition import drop_contained
 
 T = TypeVar("T", Entity, Relation, Claim)
 
@@ -36,15 +32,15 @@ _PACK_TOKENS = 4000  # maximum of a pack
 _PACK_SHARE = 0.6  # minimum of a pack, as a share of the longest description: by default 360 tokens, about 250 words
 
 
-@declare(shared={"aliases": "mentions"})
+@signature.declare(shared={"aliases": "mentions"})
 def entities(
-    mentions: Group[Mention],
-    descriptions: Table[Description],
-    imported_descriptions: Table[ImportedDescription],
-    tokenizer: Tokenizer,
+    mentions: table.Group[Mention],
+    descriptions: table.Table[Description],
+    imported_descriptions: table.Table[ImportedDescription],
+    tokenizer: context.Tokenizer,
     llm: LLM | None,
     *,
-    description_tokens: Tokens = 600,
+    description_tokens: settings.Tokens = 600,
     aliases: tuple[str, ...] = (),
 ) -> Entity:
     """Merge the mentions of one entity, whatever their types, into one description.
@@ -53,7 +49,7 @@ def entities(
     merges them. But: the paper merges every description; here short ones stay word for word. aliases: may give it a
     name and a type.
     """
-    entity, edits = mentions[0].entity, parse_edits(aliases)
+    entity, edits = mentions[0].entity, graph_edits.parse_edits(aliases)
     forms = sort_by_frequency(mention.name for mention in mentions)
     given_type = edits.types.get(entity)
     types = (given_type,) if given_type else sort_by_frequency(m.type for m in mentions if m.type)
@@ -65,13 +61,13 @@ def entities(
 
 
 def relations(
-    ties: Group[RelationMention],
-    descriptions: Table[Description],
-    imported_descriptions: Table[ImportedDescription],
-    tokenizer: Tokenizer,
+    ties: table.Group[RelationMention],
+    descriptions: table.Table[Description],
+    imported_descriptions: table.Table[ImportedDescription],
+    tokenizer: context.Tokenizer,
     llm: LLM | None,
     *,
-    description_tokens: Tokens = 600,
+    description_tokens: settings.Tokens = 600,
 ) -> Relation:
     """Merge the mentions of one pair; their number is the weight.
 
@@ -88,12 +84,12 @@ def relations(
 
 
 def claims(
-    assertions: Group[Assertion],
-    descriptions: Table[Description],
-    tokenizer: Tokenizer,
+    assertions: table.Group[Assertion],
+    descriptions: table.Table[Description],
+    tokenizer: context.Tokenizer,
     llm: LLM | None,
     *,
-    description_tokens: Tokens = 600,
+    description_tokens: settings.Tokens = 600,
 ) -> Claim:
     """Merge the assertions with one subject, object and type.
 
@@ -116,7 +112,7 @@ def _count_tokens(tokenize: Callable[[str], Sequence[int]], text: str) -> int:
 
 
 def _with_imported(
-    rows: Sequence[Record], subject: str, imported_descriptions: Table[ImportedDescription]
+    rows: Sequence[Record], subject: str, imported_descriptions: table.Table[ImportedDescription]
 ) -> Sequence[Record]:
     """Return the rows of a group with imported descriptions.
 
@@ -153,7 +149,7 @@ def _most_readable(forms: Sequence[str], entity: str) -> str:
     return min(forms, key=lambda form: (entity_id(name_key(form)) != entity, form.isupper() and " " in form))
 
 
-def _dated_texts(rows: Iterable[Record], descriptions: Table[Description]) -> dict[str, str]:
+def _dated_texts(rows: Iterable[Record], descriptions: table.Table[Description]) -> dict[str, str]:
     """Return the distinct texts with their dates, the oldest first.
 
     A date is that of the oldest document; without one, or with one document only, it is empty, and its texts come
@@ -177,14 +173,14 @@ def _first_date(description: Description) -> str:
 
 
 def _with_description(
-    bare: T, names: Iterable[str], texts: Mapping[str, str], tokenizer: Tokenizer, llm: LLM | None, limit: int
+    bare: T, names: Iterable[str], texts: Mapping[str, str], tokenizer: context.Tokenizer, llm: LLM | None, limit: int
 ) -> T:
     """Return the record with its merged description.
 
     texts: with their dates.
     """
     if llm:
-        texts = {text: texts[text] for text in drop_contained(list(texts))}
+        texts = {text: texts[text] for text in repetition.drop_contained(list(texts))}
     try:
         text = _merge_descriptions(names, texts, tokenizer, llm, limit)
     except ItemFailed as failure:
@@ -194,7 +190,7 @@ def _with_description(
 
 
 def _merge_descriptions(
-    names: Iterable[str], texts: Mapping[str, str], tokenizer: Tokenizer, llm: LLM | None, limit: int
+    names: Iterable[str], texts: Mapping[str, str], tokenizer: context.Tokenizer, llm: LLM | None, limit: int
 ) -> str:
     """Return one description of at most about `limit` tokens.
 
@@ -204,7 +200,7 @@ def _merge_descriptions(
     if len(texts) < 2:
         return "".join(texts)
     if llm is None:
-        return "\n".join(drop_contained(list(_first_texts(texts, tokenizer, limit))))
+        return "\n".join(repetition.drop_contained(list(_first_texts(texts, tokenizer, limit))))
     lengths = {text: len(tokenizer(text)) for text in texts}
     least = int(_PACK_SHARE * limit)
     while len(texts) > 1 and sum(lengths[text] for text in texts) > limit:
@@ -217,7 +213,7 @@ def _merge_descriptions(
     return "\n".join(texts)
 
 
-def _first_texts(texts: Iterable[str], tokenizer: Tokenizer, limit: int) -> Iterator[str]:
+def _first_texts(texts: Iterable[str], tokenizer: context.Tokenizer, limit: int) -> Iterator[str]:
     """Yield texts while they fit the limit, at least one."""
     for i, text in enumerate(texts):
         limit -= _count_tokens(tokenizer.__call__, text)

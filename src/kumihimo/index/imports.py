@@ -9,12 +9,10 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import ClassVar
 
-from kumihimo.core.digests import hash_parts
+from kumihimo.core import digests, signature
 from kumihimo.core.records import Community, Document, Record, Reference
-from kumihimo.core.signature import declare
 from kumihimo.index import extraction_parser
-from kumihimo.text.graph_edits import GraphEdits, parse_edits
-from kumihimo.text.name_keys import name_key, relation_id
+from kumihimo.text import graph_edits, name_keys
 from kumihimo.text.text_units import SharedDescription, TextUnit, UnitCommunity, dump_units, load_units
 
 
@@ -88,23 +86,23 @@ def imported_units(document: Document) -> Iterable[ImportedUnit]:
     ]
 
 
-@declare(shared={"aliases": "mentions"})
+@signature.declare(shared={"aliases": "mentions"})
 def imported_descriptions(
     imported_unit: ImportedUnit, *, aliases: tuple[str, ...] = ()
 ) -> Iterable[ImportedDescription]:
     """Return the descriptions that rest on this text unit first."""
     for description in load_unit(imported_unit.content).descriptions:
         yield ImportedDescription(
-            _subject_id(description, parse_edits(aliases)),
+            _subject_id(description, graph_edits.parse_edits(aliases)),
             _document_ids(imported_unit.folder, description.documents),
             text=description.text,
         )
 
 
-@declare(shared={"aliases": "mentions"})
+@signature.declare(shared={"aliases": "mentions"})
 def imported_communities(imported_unit: ImportedUnit, *, aliases: tuple[str, ...] = ()) -> Iterable[ImportedCommunity]:
     """Return the communities that rest on this unit first."""
-    edits = parse_edits(aliases)
+    edits = graph_edits.parse_edits(aliases)
     for community in load_unit(imported_unit.content).communities:
         yield ImportedCommunity(
             community=community.key,
@@ -207,9 +205,9 @@ def _path_to_root(leaf: str, rows: Mapping[str, ImportedCommunity]) -> list[str]
     return path
 
 
-def _subject_id(description: SharedDescription, edits: GraphEdits) -> str:
+def _subject_id(description: SharedDescription, edits: graph_edits.GraphEdits) -> str:
     ids = [edits.entity_of(name) for name in description.names]
-    return ids[0] if len(ids) == 1 else relation_id(*ids[:2])
+    return ids[0] if len(ids) == 1 else name_keys.relation_id(*ids[:2])
 
 
 def _shared_documents(unit: TextUnit) -> Iterator[str]:
@@ -220,19 +218,19 @@ def _shared_documents(unit: TextUnit) -> Iterator[str]:
 
 
 def _document_ids(folder: str, names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted({hash_parts("/".join(filter(None, [folder, name]))) for name in names}))
+    return tuple(sorted({digests.hash_parts("/".join(filter(None, [folder, name]))) for name in names}))
 
 
-def _report_sources(community: UnitCommunity, edits: GraphEdits) -> tuple[tuple[Reference, ...], ...]:
+def _report_sources(community: UnitCommunity, edits: graph_edits.GraphEdits) -> tuple[tuple[Reference, ...], ...]:
     """Return the rows that the summary and each finding name."""
     findings = ([_reference(names, edits) for names in finding.sources] for finding in community.findings)
     return ((), *(tuple(dict.fromkeys(references)) for references in findings))
 
 
-def _reference(names: tuple[str, ...], edits: GraphEdits) -> Reference:
+def _reference(names: tuple[str, ...], edits: graph_edits.GraphEdits) -> Reference:
     ids = [edits.entity_of(name) if name else "" for name in names[:2]]
     if len(names) == 1:
         return "entities", ids[0]
     if len(names) == 2:
-        return "relations", relation_id(*ids)
-    return "claims", hash_parts(*ids, name_key(names[2]))
+        return "relations", name_keys.relation_id(*ids)
+    return "claims", digests.hash_parts(*ids, name_keys.name_key(names[2]))

@@ -7,15 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from kumihimo.core import digests, errors, signature
-from kumihimo.core.context import Tokenizer
+from kumihimo.core import context, digests, errors, signature, table
 from kumihimo.core.records import NOT_READ, Document, Metadata, Question
 from kumihimo.core.settings import Line, Name, Names, Tokens
-from kumihimo.core.table import Table
 from kumihimo.index import batched_calls, metadata_fields
 from kumihimo.index.chunk_background import Description, document_date, readable_title
-from kumihimo.llm.prompts import render_prompt
-from kumihimo.llm.protocols import LLM, Messages
+from kumihimo.llm import prompts, protocols
 from kumihimo.text.sentences import split_blocks, split_sentences
 
 Fields = Sequence[metadata_fields.MetadataField]
@@ -44,9 +41,9 @@ class MetadataSettings:
 
 def metadata(
     document: Document,
-    descriptions: Table[Description],
-    tokenizer: Tokenizer,
-    llm: LLM | None,
+    descriptions: table.Table[Description],
+    tokenizer: context.Tokenizer,
+    llm: protocols.LLM | None,
     *,
     extraction: MetadataSettings = MetadataSettings(),
 ) -> Iterable[Metadata]:
@@ -66,9 +63,9 @@ def metadata(
 @signature.declare(scope="metadata")
 def questions(
     document: Document,
-    descriptions: Table[Description],
-    tokenizer: Tokenizer,
-    llm: LLM,
+    descriptions: table.Table[Description],
+    tokenizer: context.Tokenizer,
+    llm: protocols.LLM,
     *,
     extraction: MetadataSettings = MetadataSettings(),
 ) -> Iterable[Question]:
@@ -105,9 +102,9 @@ def _value_text(value: object) -> str:
 
 def _extract_metadata(
     document: Document,
-    descriptions: Table[Description],
-    tokenizer: Tokenizer,
-    llm: LLM,
+    descriptions: table.Table[Description],
+    tokenizer: context.Tokenizer,
+    llm: protocols.LLM,
     extraction: MetadataSettings,
 ) -> tuple[Mapping[str, tuple[str, ...]], Sequence[metadata_fields.QuestionAnswer], errors.ItemFailed | None]:
     """Return the values by field, the question-answer pairs and any failure.
@@ -119,7 +116,7 @@ def _extract_metadata(
     language = extraction.language
     fields = metadata_fields.resolve_fields(extraction.preset, extraction.fields, extraction.text_categories)
     part_messages = partial(
-        render_prompt,
+        prompts.render_prompt,
         PROMPT,
         document_types=extraction.document_types,
         users_types=extraction.users_types,
@@ -151,7 +148,7 @@ def _field_instruction(key: str, field: metadata_fields.MetadataField) -> str:
     return f"- {key}{name}: {field.list} At most {field.maximum}.{allowed} {field.question} If not, the list is empty."
 
 
-def _request_reply(llm: LLM, messages: Messages, fields: Fields) -> metadata_fields.ParsedMetadata:
+def _request_reply(llm: protocols.LLM, messages: protocols.Messages, fields: Fields) -> metadata_fields.ParsedMetadata:
     """Return a parsed reply, continued while it is truncated.
 
     Raise ItemFailed after too many continuations.
@@ -164,7 +161,7 @@ def _request_reply(llm: LLM, messages: Messages, fields: Fields) -> metadata_fie
         pairs = tuple(pair for part in parts for pair in part.pairs)
         if not part.cut_off:
             return metadata_fields.ParsedMetadata(parts[0].values, pairs)
-        rest = render_prompt(CONTINUE_PROMPT, last=pairs[-1][0] if pairs else "")
+        rest = prompts.render_prompt(CONTINUE_PROMPT, last=pairs[-1][0] if pairs else "")
         messages = [*messages, {"role": "assistant", "content": part.cut_off}, *rest]
         schema, parse = metadata_fields.RestOfQuestions, partial(metadata_fields.parse_metadata_reply, fields=())
     raise errors.ItemFailed(
@@ -173,7 +170,7 @@ def _request_reply(llm: LLM, messages: Messages, fields: Fields) -> metadata_fie
     )
 
 
-def split_document(document: Document, tokenizer: Tokenizer, window: int) -> Iterator[str]:
+def split_document(document: Document, tokenizer: context.Tokenizer, window: int) -> Iterator[str]:
     """Yield the text after the front matter in parts of `window` tokens.
 
     Parts end at sentence ends; a longer sentence is cut at white space, or else between tokens.
@@ -205,7 +202,7 @@ def _cut_position(text: str, start: int, end: int) -> int:
     return space + 1 if space >= 0 else max(end, start + 1)
 
 
-def _token_starts(text: str, start: int, tokenizer: Tokenizer) -> Iterator[int]:
+def _token_starts(text: str, start: int, tokenizer: context.Tokenizer) -> Iterator[int]:
     """Yield the offset of each token.
 
     Tokenizers hold the whole input in memory, so a long text is tokenized in parts.

@@ -7,23 +7,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Self
 
-from kumihimo.core.records import Record
-from kumihimo.core.settings import Bounds, TextForm
-from kumihimo.core.table import Table
+from kumihimo.core import records, settings, table
 from kumihimo.text.graph_edits import GraphEdits, find_edit_fault, local_key, parse_edits
 from kumihimo.text.name_keys import entity_id, name_key
 
 PERSON_TYPES = frozenset(["person", "people", "character", "人物", "人"])
 PERSON_RULES = frozenset(["surname", "given name"])  # rules that hold for persons only
 
-_EDIT = TextForm(
+_EDIT = settings.TextForm(
     "`name = other name`, `name != other name` or another edit", lambda line: not find_edit_fault({1: line})
 )
-Aliases = Annotated[tuple[Annotated[str, Bounds(1, 10_000), _EDIT], ...], Bounds(0, 100_000)]
+Aliases = Annotated[tuple[Annotated[str, settings.Bounds(1, 10_000), _EDIT], ...], settings.Bounds(0, 100_000)]
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkNames(Record):
+class ChunkNames(records.Record):
     """The names in a chunk, found by rule or by an NER model.
 
     sentences: start and end in the chunk, whether it is a heading, and (name, type) each. acronyms: (acronym, what the
@@ -40,7 +38,7 @@ class ChunkNames(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class NameMerges(Record):
+class NameMerges(records.Record):
     """Forms of the names of a document; the id is that of the document.
 
     merges: (form, name, rule) each.
@@ -64,7 +62,7 @@ class NameResolver:
     document: str = ""
 
     @classmethod
-    def for_document(cls, document: str, merges: Table[NameMerges], alias_lines: tuple[str, ...] = ()) -> Self:
+    def for_document(cls, document: str, merges: table.Table[NameMerges], alias_lines: tuple[str, ...] = ()) -> Self:
         """Return the resolver of a document, with the user's lines."""
         row = merges.get(document)
         keys = {name_key(form): (name_key(name), rule) for form, name, rule in row.merges} if row else {}

@@ -1,8 +1,7 @@
 """chunks -> names -> merges: the names of a document, and which of them are forms of one name."""
 
+from kumihimo.core import signature, table
 from kumihimo.core.records import Chunk
-from kumihimo.core.signature import declare
-from kumihimo.core.table import Group, Table
 from kumihimo.index.name_records import Aliases, ChunkNames, NameMerges
 from kumihimo.llm.protocols import NamedEntityRecognizer
 from kumihimo.text.graph_edits import parse_edits
@@ -19,8 +18,8 @@ def names(chunk: Chunk, recognizer: NamedEntityRecognizer | None) -> ChunkNames:
     return ner.find_names(chunk, recognizer)
 
 
-@declare(scope="mentions")
-def merges(names: Group[ChunkNames], chunks: Table[Chunk], *, aliases: Aliases = ()) -> NameMerges | None:
+@signature.declare(scope="mentions")
+def merges(names: table.Group[ChunkNames], chunks: table.Table[Chunk], *, aliases: Aliases = ()) -> NameMerges | None:
     """Find the names of a document that are forms of others.
 
     aliases: a line `A != B` keeps two names apart.

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kumihimo.core.digests import hash_parts
+from kumihimo.core import digests, table
 from kumihimo.core.errors import BudgetExceeded, ItemFailed, MalformedReply, SettingsError
 from kumihimo.core.records import Chunk
-from kumihimo.core.table import Table
 from kumihimo.llm.prompts import number_sources, render_prompt
 from kumihimo.llm.protocols import LLM, Reply
 from kumihimo.text.sentences import split_sentences
@@ -60,14 +59,14 @@ class TunedSettings:
     failed: tuple[str, ...]
 
 
-def tune_prompts(chunks: Table[Chunk], llm: LLM, *, sample: int = 20, examples: int = 2) -> TunedSettings:
+def tune_prompts(chunks: table.Table[Chunk], llm: LLM, *, sample: int = 20, examples: int = 2) -> TunedSettings:
     """Return settings fitted to a sample of the corpus, for review.
 
     (GraphRAG's prompt tuning, microsoft.github.io/graphrag/prompt_tuning/auto_prompt_tuning.) But: settings, not
     prompts; one call for everything except the examples. The digests of the chunk ids decide the sample, so it is
     always the same. Raises SettingsError if the index has no chunks, ItemFailed if the model's reply is unusable.
     """
-    ids = sorted((id for (id,) in chunks.columns("id")), key=hash_parts)
+    ids = sorted((id for (id,) in chunks.columns("id")), key=digests.hash_parts)
     sampled = [chunks[id] for id in ids[:sample]]
     if not sampled:
         raise SettingsError("the index has no text to tune to: `kumi index PATH` adds some")

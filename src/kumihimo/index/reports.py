@@ -9,9 +9,8 @@ from math import isnan
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from kumihimo.core import digests, errors, records
+from kumihimo.core import digests, errors, records, settings
 from kumihimo.core.context import Tokenizer
-from kumihimo.core.settings import Bounds, Line, Share, Tokens
 from kumihimo.core.table import Table
 from kumihimo.index import data_refs, report_context
 from kumihimo.index.imports import ImportedCommunity
@@ -240,12 +239,12 @@ def reports(
     tokenizer: Tokenizer,
     llm: protocols.LLM | None,
     *,
-    window: Tokens = 8000,
+    window: settings.Tokens = 8000,
     order: Literal["content", "paper"] = "content",
     persona: str = "",
-    language: Line = "",
-    depth: Annotated[int, Bounds(0, 100)] = 1,
-    refresh: Share = 0.1,
+    language: settings.Line = "",
+    depth: Annotated[int, settings.Bounds(0, 100)] = 1,
+    refresh: settings.Share = 0.1,
 ) -> records.Report | None:
     """Write the report of a community (GraphRAG, arXiv:2404.16130, section 3.1.5).
 

@@ -9,16 +9,12 @@ from pathlib import Path
 from typing import Annotated
 from unicodedata import normalize
 
-from kumihimo.core.context import Tokenizer
-from kumihimo.core.digests import hash_parts
+from kumihimo.core import context, digests, settings, table
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.records import NOT_READ, Metadata, Question, Summary, Tag
-from kumihimo.core.settings import Bounds, Count, Line, Names, Tokens
-from kumihimo.core.table import Group, Table
 from kumihimo.llm.prompts import number_sources, render_prompt, require_complete_text
 from kumihimo.llm.protocols import LLM
-from kumihimo.text.packs import pack_texts
-from kumihimo.text.sentences import TERMINALS
+from kumihimo.text import packs, sentences
 
 PROMPT = Path(__file__).with_suffix(".md")
 PARTS_PROMPT = Path(__file__).with_name("summaries_parts.md")
@@ -30,7 +26,7 @@ MAX_QUESTION_LABEL_CHARS = 200  # a longer value is no name
 _MAX_CATEGORY_CHARS, _MAX_CATEGORY_WORDS = 60, 8  # of a category in a field that the setting does not name
 _COMBINATION = re.compile(r"(?<!\s)\s+[x×]\s+", re.I)
 _DIGIT, _LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]")
-_SENTENCE_END = re.compile(rf"[.!?]\s|[{TERMINALS}\n]")
+_SENTENCE_END = re.compile(rf"[.!?]\s|[{sentences.TERMINALS}\n]")
 _YES_NO_WORDS = frozenset("true false yes no none null n/a はい いいえ なし 是 否".split())  # noqa: SIM905
 # Last words of field names with text, or with a different value in each document.
 _NON_CATEGORY_FIELDS = frozenset(
@@ -41,7 +37,7 @@ _NON_CATEGORY_FIELDS = frozenset(
 ) | {NOT_READ}
 
 
-def tags(question: Question, metadata: Table[Metadata], *, by: Names = ()) -> Iterable[Tag]:
+def tags(question: Question, metadata: table.Table[Metadata], *, by: settings.Names = ()) -> Iterable[Tag]:
     """Return the labels of a question: metadata values of its document.
 
     (MK-RAG, arXiv:2408.09017.) by: fields, `research_field`, and combinations of fields, `research_field x company`:
@@ -52,18 +48,18 @@ def tags(question: Question, metadata: Table[Metadata], *, by: Names = ()) -> It
     for row in metadata.where(document=question.id.partition(".")[0]):
         by_field.setdefault(row.field, []).extend(row.values)
     for label in metadata_labels(by_field, by):
-        yield Tag(hash_parts(label_key(label)), label, text=question.text)
+        yield Tag(digests.hash_parts(label_key(label)), label, text=question.text)
 
 
 def summaries(
-    tags: Group[Tag],
-    tokenizer: Tokenizer,
+    tags: table.Group[Tag],
+    tokenizer: context.Tokenizer,
     llm: LLM,
     *,
-    window: Tokens = 8000,
-    words: Annotated[int, Bounds(1, 100_000)] = 400,
-    listed: Count = 10,
-    language: Line = "",
+    window: settings.Tokens = 8000,
+    words: Annotated[int, settings.Bounds(1, 100_000)] = 400,
+    listed: settings.Count = 10,
+    language: settings.Line = "",
 ) -> Summary | None:
     """Summarise the concepts in the questions of one label (MK Summary, arXiv:2408.09017).
 
@@ -105,7 +101,7 @@ def _bullet_list(texts: Iterable[str]) -> str:
 
 
 def _write_summary(
-    label: str, questions: Sequence[str], tokenizer: Tokenizer, llm: LLM, window: int, words: int, language: str
+    label: str, questions: Sequence[str], tokenizer: context.Tokenizer, llm: LLM, window: int, words: int, language: str
 ) -> str:
     """Write the summary with a model.
 
@@ -126,7 +122,7 @@ def _write_summary(
     is_combining, texts, typical_tokens = False, list(questions), _TYPICAL_QUESTION_TOKENS
     while not is_combining or len(texts) > 1:
         lengths = {text: len(tokenizer(text)) for text in texts}
-        text_packs = pack_texts(texts, lengths, window, max(2, window // typical_tokens))
+        text_packs = packs.pack_texts(texts, lengths, window, max(2, window // typical_tokens))
         if sum(lengths.values()) <= window:
             text_packs = iter([texts])
         results = [pack[0] if is_combining and len(pack) == 1 else sum_up(pack) for pack in text_packs]

@@ -6,9 +6,7 @@ from itertools import islice
 from typing import Any
 
 from kumihimo.app.facade import Kumihimo
-from kumihimo.core.context import Evidence
-from kumihimo.core.digests import hash_parts
-from kumihimo.core.spans import Span
+from kumihimo.core import context, digests, spans
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +28,7 @@ DEFAULT_SEARCH = Search()
 _OURS = ("table", "score", "n")  # what results have besides a place
 
 
-def find_evidence(kumi: Kumihimo, question: str, search: Search) -> list[Evidence]:
+def find_evidence(kumi: Kumihimo, question: str, search: Search) -> list[context.Evidence]:
     """Return what a method finds for a question, best first."""
     options = {"filter": search.filter, "rights": search.rights, **search.settings}
     return list(islice(kumi.retrieve(question, search.method, **options), search.k))
@@ -42,20 +40,20 @@ def add_texts(kumi: Kumihimo, texts: Iterable[tuple[str | None, str, Mapping[str
         return []
     ids = [id or "" for id in columns[0]]
     kumi.index_texts(columns[1], ids=ids, metadata=columns[2], wait=True)
-    return [id or hash_parts(text) for id, text in zip(ids, columns[1], strict=True)]
+    return [id or digests.hash_parts(text) for id, text in zip(ids, columns[1], strict=True)]
 
 
-def row_name(item: Evidence) -> str:
+def row_name(item: context.Evidence) -> str:
     """Return the table and the id of a row, as one id."""
     return "/".join(item.reference)
 
 
-def describe_row(item: Evidence) -> dict[str, Any]:
+def describe_row(item: context.Evidence) -> dict[str, Any]:
     """Return the table of a row, and where its first source stands."""
     return {"table": item.table, **(describe_span(item.source) if item.uri else {})}
 
 
-def describe_span(span: Span) -> dict[str, Any]:
+def describe_span(span: spans.Span) -> dict[str, Any]:
     """Return the fields of the document of a span, and its place.
 
     The place is `title`, `uri`, `place`, `start`, `end` (characters of the document), and `location` for people. A

@@ -12,15 +12,13 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
-from kumihimo.core.digests import replace_surrogates
+from kumihimo.core import digests, usage
 from kumihimo.core.errors import ItemFailed, KumiError, RequestRefused, SettingsError
 from kumihimo.core.redaction import redact
-from kumihimo.core.usage import Usage
-from kumihimo.llm import response_body
+from kumihimo.llm import response_body, transport
 from kumihimo.llm.openai import OpenAIChat, read_completion
 from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, Reply, TextsReply, TextsRequest
 from kumihimo.llm.retry import retrying
-from kumihimo.llm.transport import STREAM_HEADERS, ModelServer
 
 if TYPE_CHECKING:
     from httpx2 import Response
@@ -80,7 +78,7 @@ class BatchResult:
 class BatchServer:
     """A model server with a Batch API."""
 
-    server: ModelServer
+    server: transport.ModelServer
 
     def submit(self, name: str, lines: Iterable[bytes]) -> Job:
         """Upload the requests and start the job of this name.
@@ -190,23 +188,16 @@ class BatchServer:
                     )
         return found
 
-    def _send(
-        self,
-        client: "OpenAI",
-        method: str,
-        route: str,
-        headers: Mapping[str, str] | None = None,
-        params: Mapping[str, object] | None = None,
-        **content: Any,
-    ) -> "Response":
+    def _send(self, client: "OpenAI", method: str, route: str, **request: Any) -> "Response":
         """Return the response to a request; its body is not read yet.
 
         The SDK would read a body of any size, and take any JSON for a job.
         """
         import httpx2
 
-        options = {"headers": {**STREAM_HEADERS, **(headers or {})}, "params": params or {}}
-        response: httpx2.Response = getattr(client, method)(route, cast_to=httpx2.Response, options=options, **content)
+        headers = {**transport.STREAM_HEADERS, **request.pop("headers", {})}
+        options = {"headers": headers, "params": request.pop("params", {})}
+        response: httpx2.Response = getattr(client, method)(route, cast_to=httpx2.Response, options=options, **request)
         return response
 
     def _call(self, action: "Callable[[OpenAI], T]") -> T:
@@ -219,7 +210,7 @@ class BatchServer:
         def send(_: TextsRequest) -> TextsReply:
             with self.server.explained_errors():
                 try:
-                    return TextsReply(action(self.server.client), Usage())
+                    return TextsReply(action(self.server.client), usage.Usage())
                 except openai.APIStatusError as error:
                     if error.status_code in _NO_BATCHES:
                         raise SettingsError(
@@ -306,7 +297,7 @@ def _text(body: Mapping[str, Any], name: str, default: str | None = None) -> str
     value = default if value is None else value
     if not isinstance(value, str) or not (value or default == "") or len(value) > _MAX_ID:
         raise response_body.garbled_error()
-    return replace_surrogates(value)
+    return digests.replace_surrogates(value)
 
 
 def split_job(lines: Iterable[tuple[bytes, bytes]]) -> Iterator[dict[bytes, bytes]]:

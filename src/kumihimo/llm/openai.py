@@ -10,10 +10,9 @@ from time import monotonic
 from typing import Annotated, Any, Literal
 
 from kumihimo.connections import closed_when_cancelled
-from kumihimo.core import settings
+from kumihimo.core import network, settings
 from kumihimo.core.digests import replace_surrogates
 from kumihimo.core.errors import ItemFailed, RequestRefused
-from kumihimo.core.network import MODEL, KeyVariable
 from kumihimo.core.usage import Usage
 from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, Reply, TextsReply, TextsRequest, Vectors
 from kumihimo.llm.response_body import MEGABYTE, LateReply, garbled_error, get_count, read_json_body, split_lines
@@ -46,8 +45,8 @@ class OpenAIChat:
     """
 
     model: settings.Line = ""
-    base_url: Annotated[str, MODEL] = ""
-    key: Annotated[str, KeyVariable()] = "OPENAI_API_KEY"
+    base_url: Annotated[str, network.MODEL] = ""
+    key: Annotated[str, network.KeyVariable()] = "OPENAI_API_KEY"
     api_version: settings.Line = ""
     temperature: Annotated[float, settings.Bounds(0, 5)] | None = 0.0
     max_tokens: settings.Tokens | None = None
@@ -284,8 +283,8 @@ class OpenAIEmbedder:
     tables: settings.Names = ()
     query_prefix: Annotated[str, settings.Bounds(0, 1000)] = ""
     passage_prefix: Annotated[str, settings.Bounds(0, 1000)] = ""
-    base_url: Annotated[str, MODEL] = ""
-    key: Annotated[str, KeyVariable()] = "OPENAI_API_KEY"
+    base_url: Annotated[str, network.MODEL] = ""
+    key: Annotated[str, network.KeyVariable()] = "OPENAI_API_KEY"
     api_version: settings.Line = ""
     dimensions: Annotated[int, settings.Bounds(1, 100_000)] | None = None
     batch: settings.Batch = 64

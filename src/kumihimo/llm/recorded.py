@@ -13,9 +13,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from kumihimo.core.digests import hash_parts
+from kumihimo.core import digests, usage
 from kumihimo.core.errors import ItemFailed, SettingsError
-from kumihimo.core.usage import Usage
 from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.llm.protocols import ChatRequest, Prices, Reply
 
@@ -40,7 +39,7 @@ class Recording:
 def request_digest(request: ChatRequest) -> str:
     """Return the digest of messages, schema and sample number."""
     messages = [[message["role"], message["content"]] for message in request.messages]
-    return hash_parts(json.dumps([messages, request.schema, request.sample], sort_keys=True))
+    return digests.hash_parts(json.dumps([messages, request.schema, request.sample], sort_keys=True))
 
 
 def describe_request(request: ChatRequest) -> str:
@@ -105,7 +104,7 @@ class RecordedChat:
 
     @cached_property
     def _digest(self) -> str:
-        return hash_parts(*(text for item in sorted(self.replies.items()) for text in item))
+        return digests.hash_parts(*(text for item in sorted(self.replies.items()) for text in item))
 
     def __call__(self, request: ChatRequest) -> Reply:
         raw = self.replies.get(request_digest(request))
@@ -120,4 +119,4 @@ class RecordedChat:
             for start, end in pairwise([*starts, len(raw)]):
                 request.on_token(raw[start:end])
         prompt_tokens = sum(len(tokenizer(message["content"])) for message in request.messages)
-        return Reply(raw, usage=Usage(1, prompt_tokens, 0, len(starts)))
+        return Reply(raw, usage=usage.Usage(1, prompt_tokens, 0, len(starts)))

@@ -9,10 +9,9 @@ from pathlib import Path
 from time import monotonic
 from typing import Annotated, Any
 
-from kumihimo.core import errors, network
+from kumihimo.core import errors, network, settings
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.context import Context
-from kumihimo.core.settings import Bounds, Line, Patience, Price, Rate, Retries, Seconds, Workers
 from kumihimo.core.usage import Usage
 from kumihimo.llm import concurrency, openai, prompts, response_body, transport
 from kumihimo.llm.protocols import LLM, Prices, RerankerName, TextsReply, TextsRequest
@@ -94,18 +93,18 @@ class RerankClient:
     candidates: how many rows of a method are scored, by any reranker.
     """
 
-    model: Line = ""
+    model: settings.Line = ""
     base_url: Annotated[str, network.MODEL] = ""
     key: Annotated[str, network.KeyVariable()] = "RERANKING_API_KEY"
-    candidates: Annotated[int, Bounds(2, 1000)] = 20
-    workers: Workers = 8
-    timeout: Seconds = 60.0
-    retries: Retries = 5
-    patience: Patience = 60.0
-    requests_per_minute: Rate = 0
-    tokens_per_minute: Rate = 0
-    price: Price | None = None
-    search_price: Price | None = None
+    candidates: Annotated[int, settings.Bounds(2, 1000)] = 20
+    workers: settings.Workers = 8
+    timeout: settings.Seconds = 60.0
+    retries: settings.Retries = 5
+    patience: settings.Patience = 60.0
+    requests_per_minute: settings.Rate = 0
+    tokens_per_minute: settings.Rate = 0
+    price: settings.Price | None = None
+    search_price: settings.Price | None = None
 
     def __post_init__(self) -> None:
         self.server = transport.connect_server(vars(self))

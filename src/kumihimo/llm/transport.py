@@ -17,12 +17,10 @@ from kumihimo.connections import check_connection
 from kumihimo.core.errors import ItemFailed, ModelError, RequestRefused, SettingsError
 from kumihimo.core.network import MODEL
 from kumihimo.core.redaction import redact, register_secret, register_url_secrets
-from kumihimo.llm.functions import ModelFunction
-from kumihimo.llm.http_client import shared_client
+from kumihimo.llm import functions, http_client, wait_notes
 from kumihimo.llm.protocols import FailedTry
 from kumihimo.llm.rate_limit import RateLimiter
 from kumihimo.llm.response_body import LateReply, error_reason
-from kumihimo.llm.wait_notes import WaitNotes
 
 if TYPE_CHECKING:
     from httpx2 import Response
@@ -67,7 +65,7 @@ class ModelServer:
     workers: int
     api_version: str = ""
     refused_parameters: set[str] = field(default_factory=set)
-    function: ModelFunction | None = None
+    function: functions.ModelFunction | None = None
     has_answered: bool = False
     failing_since: float | None = None
     last_failure: float = 0.0  # times of `monotonic`, as are the others
@@ -76,7 +74,7 @@ class ModelServer:
     failures: int = 0
     refusals: int = 0
     lock: Lock = field(default_factory=Lock)
-    notes: WaitNotes = field(default_factory=WaitNotes)
+    notes: wait_notes.WaitNotes = field(default_factory=wait_notes.WaitNotes)
 
     @property
     def failure_limit(self) -> int:
@@ -117,7 +115,7 @@ class ModelServer:
             )
         if not (api_key.isascii() and api_key.isprintable()):
             raise SettingsError(f"{self.key} holds no valid key: it has characters that a key cannot have")
-        return shared_client(self.url, address, api_key or "none", self.api_version, self.timeout)
+        return http_client.shared_client(self.url, address, api_key or "none", self.api_version, self.timeout)
 
     def start_patience(self, started: float) -> float:
         """Note a failure, and return the seconds until no request is repeated.

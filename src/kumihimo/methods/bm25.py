@@ -1,9 +1,6 @@
 """question -> chunks by keyword search alone: the baseline."""
 
-from kumihimo.core import records, signature
-from kumihimo.core.context import Context
-from kumihimo.core.settings import Results
-from kumihimo.core.table import Table
+from kumihimo.core import context, records, settings, signature, table
 from kumihimo.llm.protocols import Reranker, RerankerName
 from kumihimo.search.protocols import KeywordSearch
 
@@ -11,13 +8,13 @@ from kumihimo.search.protocols import KeywordSearch
 @signature.declare(best_for="exact words of the documents: a name, a number, a term")
 def bm25(
     question: str,
-    chunks: Table[records.Chunk],
+    chunks: table.Table[records.Chunk],
     keyword_search: KeywordSearch,
     rerank: Reranker,
     *,
-    k: Results = 20,
+    k: settings.Results = 20,
     reranker: RerankerName = "none",
-) -> Context:
+) -> context.Context:
     """Return the chunks with the best BM25 scores (Robertson & Zaragoza, 2009).
 
     But: k1 = 1.2 and b = .75 are fixed.

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
+from kumihimo.core import signature, table
 from kumihimo.core.context import Context, Evidence, Tokenizer
 from kumihimo.core.errors import MalformedReply, UnparsableReply
 from kumihimo.core.records import DiscourseRelation, Passage, SlotFiller
 from kumihimo.core.settings import Bounds, Results, StartRows, Tokens, Weight
-from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
-from kumihimo.core.table import Table
 from kumihimo.index import pdtb_senses
 from kumihimo.index.frames import PROMPT as SLOTS_PROMPT, find_slots, normalise_slots
 from kumihimo.llm.prompts import render_prompt
@@ -26,18 +25,18 @@ _OUTLINE_TOKENS = 900  # at most, of the list of senses in a prompt
 log = logging.getLogger("kumihimo")
 
 
-def discourse_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:  # noqa: ARG001
+def discourse_cost(settings: signature.MethodSettings, sizes: signature.IndexSizes) -> signature.QueryCost:  # noqa: ARG001
     """Return two calls: one for the senses, one for the slots."""
     prompts = [sizes.prompt_tokens(prompt) for prompt in (SENSES_PROMPT, SLOTS_PROMPT)]
-    return QueryCost((2, 2), (sum(prompts), sum(prompts) + _OUTLINE_TOKENS), (1, 1))
+    return signature.QueryCost((2, 2), (sum(prompts), sum(prompts) + _OUTLINE_TOKENS), (1, 1))
 
 
-@declare(best_for="why, how, when: the passages next to a fact", calls=discourse_cost)
+@signature.declare(best_for="why, how, when: the passages next to a fact", calls=discourse_cost)
 def discourse(
     question: str,
-    passages: Table[Passage],
-    frames: Table[SlotFiller],
-    links: Table[DiscourseRelation],
+    passages: table.Table[Passage],
+    frames: table.Table[SlotFiller],
+    links: table.Table[DiscourseRelation],
     keyword_search: KeywordSearch,
     vector_search: VectorSearch,
     tokenizer: Tokenizer,
@@ -128,8 +127,8 @@ def _parse_senses(reply: Reply) -> tuple[str, ...]:
 def expand_by_discourse(
     passage: Passage,
     senses: Sequence[str],
-    links: Table[DiscourseRelation],
-    passages: Table[Passage],
+    links: table.Table[DiscourseRelation],
+    passages: table.Table[Passage],
     *,
     fallback: Fallback = "none",
 ) -> list[Passage]:
@@ -157,7 +156,7 @@ def _widen_senses(senses: Iterable[str], fallback: Fallback) -> Iterator[frozens
         yield frozenset(pdtb_senses.senses_by_label())
 
 
-def _adjacent_ids(passage: Passage, passages: Table[Passage]) -> list[str]:
+def _adjacent_ids(passage: Passage, passages: table.Table[Passage]) -> list[str]:
     """Return the ids of the previous and next passage in the document.
 
     They may belong to the adjacent chunks.
@@ -187,7 +186,7 @@ def _question_slots(question: str, llm: LLM) -> list[tuple[str, str]]:
     return list(dict.fromkeys((slot.slot, slot.name) for slot in slots))
 
 
-def rank_by_slots(pairs: Iterable[tuple[str, str]], frames: Table[SlotFiller]) -> list[tuple[str, float]]:
+def rank_by_slots(pairs: Iterable[tuple[str, str]], frames: table.Table[SlotFiller]) -> list[tuple[str, float]]:
     """Rank passages by the number of matching slots, then by id.
 
     pairs: slots with normalised names. If a slot is asked several times, its best match counts (江上・福田, section

@@ -4,13 +4,10 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated
 
-from kumihimo.core.context import Context, Tokenizer
+from kumihimo.core import context, signature, table
 from kumihimo.core.records import Chunk
 from kumihimo.core.settings import Bounds, Results, Tokens
-from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
-from kumihimo.core.table import Table
-from kumihimo.llm.prompts import render_prompt, require_text
-from kumihimo.llm.protocols import LLM, Reranker, RerankerName
+from kumihimo.llm import prompts, protocols
 from kumihimo.methods.shared.ranking import merge_best
 from kumihimo.search.protocols import VectorSearch
 
@@ -18,30 +15,30 @@ PROMPT = Path(__file__).with_suffix(".md")
 _MAX_STEPS = 3  # passages of a reply that are searched, each alone
 
 
-def hyde_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
+def hyde_cost(settings: signature.MethodSettings, sizes: signature.IndexSizes) -> signature.QueryCost:
     """Return one call for each hypothetical passage."""
     calls, prompt, asked = settings["passages"], sizes.prompt_tokens(PROMPT), int(settings["asked"])
-    return QueryCost.for_calls(
+    return signature.QueryCost.for_calls(
         (calls, calls), (prompt, prompt), texts=(min(1, calls + asked), _MAX_STEPS * (calls + asked))
     )
 
 
-@declare(best_for="a question that shares no words with its answer", calls=hyde_cost)
+@signature.declare(best_for="a question that shares no words with its answer", calls=hyde_cost)
 def hyde(
     question: str,
-    chunks: Table[Chunk],
-    llm: LLM,
+    chunks: table.Table[Chunk],
+    llm: protocols.LLM,
     vector_search: VectorSearch,
-    tokenizer: Tokenizer,
-    rerank: Reranker,
+    tokenizer: context.Tokenizer,
+    rerank: protocols.Reranker,
     *,
     passages: Annotated[int, Bounds(1, 50, asked=(1, 10))] = 1,
     asked: bool = True,
     temperature: Annotated[float, Bounds(0, 5)] = 0.7,
     k: Results = 20,
     budget: Tokens = 8000,
-    reranker: RerankerName = "none",
-) -> Context:
+    reranker: protocols.RerankerName = "none",
+) -> context.Context:
     """Search with the mean of question and hypothetical passages.
 
     (Gao et al., 2022, arXiv:2212.10496.)
@@ -50,8 +47,8 @@ def hyde(
     Contriever; the prompt is our own and leaves the kind of text open. `asked=False` leaves the question out of the
     mean.
     """
-    prompt = render_prompt(PROMPT, question=question)
-    hypothetical = llm.samples(prompt, passages, parse=require_text, temperature=temperature)
+    prompt = prompts.render_prompt(PROMPT, question=question)
+    hypothetical = llm.samples(prompt, passages, parse=prompts.require_text, temperature=temperature)
     by_step = zip_longest(*(filter(str.strip, text.split("\n\n")) for text in hypothetical))
     queries = [[*filter(None, texts), *([question] if asked else [])] for texts in by_step]
     hits = merge_best(vector_search(chunks, texts, k=max(k, rerank.candidates)) for texts in queries[:_MAX_STEPS])

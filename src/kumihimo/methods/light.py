@@ -14,8 +14,7 @@ from kumihimo.core.records import Chunk, Entity, Mention, Relation, RelationMent
 from kumihimo.core.settings import Bounds, Results, StartRows, Tokens
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
-from kumihimo.llm.prompts import render_prompt
-from kumihimo.llm.protocols import LLM, Reranker, RerankerName
+from kumihimo.llm import prompts, protocols
 from kumihimo.methods.shared import ranking
 from kumihimo.methods.shared.map_step import FORM_TOKENS
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
@@ -59,8 +58,8 @@ def light(
     keyword_search: KeywordSearch,
     vector_search: VectorSearch,
     tokenizer: Tokenizer,
-    llm: LLM | None,
-    rerank: Reranker,
+    llm: protocols.LLM | None,
+    rerank: protocols.Reranker,
     *,
     mode: Literal["hybrid", "low", "high", "mix"] = "hybrid",
     source: bool = True,
@@ -70,7 +69,7 @@ def light(
     entity_budget: Tokens = 4000,
     relation_budget: Tokens = 4000,
     text_budget: Tokens = 4000,
-    reranker: RerankerName = "none",
+    reranker: protocols.RerankerName = "none",
 ) -> Context:
     """Search entities by low-level and relations by high-level keywords (LightRAG, arXiv:2410.05779).
 
@@ -109,7 +108,7 @@ def light(
 
 
 def _extract_keywords(
-    question: str, entities: Table[Entity], vector_search: VectorSearch, llm: LLM | None
+    question: str, entities: Table[Entity], vector_search: VectorSearch, llm: protocols.LLM | None
 ) -> tuple[list[str], list[str]]:
     """Return low and high keywords; the question where there are none."""
     if llm is None or ParsedQuestion(question).is_on_all:  # such a question names nothing
@@ -119,7 +118,7 @@ def _extract_keywords(
     floor = _NAME_FLOOR * max((item.score for item in nearest), default=0.0)
     shown = "\n".join(item.title[:_MAX_NAME_CHARS] for item in nearest if item.score >= floor)
     try:
-        keywords = llm(render_prompt(PROMPT, names=shown, question=question), schema=Keys)
+        keywords = llm(prompts.render_prompt(PROMPT, names=shown, question=question), schema=Keys)
     except UnparsableReply as error:
         log.warning("light searches for the question itself: %s", error)
         return [question], [question]

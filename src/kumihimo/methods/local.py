@@ -6,10 +6,9 @@ from functools import cache
 from itertools import combinations
 from typing import Annotated
 
+from kumihimo.core import settings, signature
 from kumihimo.core.context import Context, Evidence, Tokenizer
 from kumihimo.core.records import Chunk, Claim, Community, Entity, Member, Mention, Relation, RelationMention, Report
-from kumihimo.core.settings import Bounds, Results, Share, StartRows, Tokens
-from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
 from kumihimo.llm.protocols import Reranker, RerankerName
 from kumihimo.methods.shared import ranking
@@ -21,7 +20,7 @@ _MAX_CLAIMS = 10
 _MAX_REPORTS = 5
 
 
-@declare(best_for="everything about a person, a place, a thing")
+@signature.declare(best_for="everything about a person, a place, a thing")
 def local(
     question: str,
     chunks: Table[Chunk],
@@ -38,12 +37,12 @@ def local(
     tokenizer: Tokenizer,
     rerank: Reranker,
     *,
-    k: StartRows = 10,
-    edges: Annotated[int, Bounds(0, 1000, asked=(0, 100))] = 10,
-    pool: Results = 20,
-    budget: Tokens = 12000,
-    text: Share = 0.5,
-    whole: Share = 0.15,
+    k: settings.StartRows = 10,
+    edges: Annotated[int, settings.Bounds(0, 1000, asked=(0, 100))] = 10,
+    pool: settings.Results = 20,
+    budget: settings.Tokens = 12000,
+    text: settings.Share = 0.5,
+    whole: settings.Share = 0.15,
     reranker: RerankerName = "none",
 ) -> Context:
     """Return entities near the question and their context (GraphRAG local search).

@@ -14,8 +14,7 @@ from kumihimo.core.settings import Bounds, Line, StartRows, Tokens
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
 from kumihimo.index.summaries import label_key, resolve_label_id
-from kumihimo.llm.prompts import render_prompt, require_text
-from kumihimo.llm.protocols import LLM, Reranker, RerankerName
+from kumihimo.llm import prompts, protocols
 from kumihimo.methods.shared.map_step import SOURCE_TOKENS
 from kumihimo.methods.shared.ranking import merge_best, new_questions
 from kumihimo.search.protocols import VectorSearch
@@ -52,8 +51,8 @@ def meta(
     summaries: Table[Summary],
     vector_search: VectorSearch,
     tokenizer: Tokenizer,
-    llm: LLM,
-    rerank: Reranker,
+    llm: protocols.LLM,
+    rerank: protocols.Reranker,
     *,
     value: Line = "",
     summary: bool = True,
@@ -61,7 +60,7 @@ def meta(
     n: Annotated[int, Bounds(1, 50, asked=(1, 20))] = 5,
     k: StartRows = 5,
     budget: Tokens = 8000,
-    reranker: RerankerName = "none",
+    reranker: protocols.RerankerName = "none",
 ) -> Context:
     """Search stored questions with simple questions by a model (MK-RAG, arXiv:2408.09017).
 
@@ -109,11 +108,11 @@ def _bears_on(text: str, question: str) -> bool:
 # -- writing the queries
 
 
-def _write_questions(question: str, selected: Summary | None, llm: LLM, n: int) -> list[str]:
+def _write_questions(question: str, selected: Summary | None, llm: protocols.LLM, n: int) -> list[str]:
     """Return the questions to search for; empty if the reply has none."""
-    prompt = render_prompt(PROMPT, n=str(n), summary=selected.index_text if selected else "", question=question)
+    prompt = prompts.render_prompt(PROMPT, n=str(n), summary=selected.index_text if selected else "", question=question)
     try:
-        reply = llm(prompt, parse=require_text)
+        reply = llm(prompt, parse=prompts.require_text)
     except UnparsableReply as error:
         log.warning("meta searches for the question itself: %s", error)
         return []

@@ -1,9 +1,6 @@
 """question -> chunks by vector and keyword search, fused: plain RAG."""
 
-from kumihimo.core import records, signature
-from kumihimo.core.context import Context, Tokenizer
-from kumihimo.core.settings import Results, Tokens, Weight
-from kumihimo.core.table import Table
+from kumihimo.core import context, records, settings, signature, table
 from kumihimo.llm.protocols import Reranker, RerankerName
 from kumihimo.methods.shared.ranking import hybrid_search
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
@@ -12,19 +9,19 @@ from kumihimo.search.protocols import KeywordSearch, VectorSearch
 @signature.declare(best_for="a detail in one place")
 def naive(
     question: str,
-    chunks: Table[records.Chunk],
+    chunks: table.Table[records.Chunk],
     keyword_search: KeywordSearch,
     vector_search: VectorSearch,
-    tokenizer: Tokenizer,
+    tokenizer: context.Tokenizer,
     rerank: Reranker,
     *,
-    k: Results = 20,
-    pool: Results = 100,
-    meaning: Weight = 0.5,
+    k: settings.Results = 20,
+    pool: settings.Results = 100,
+    meaning: settings.Weight = 0.5,
     words: bool = True,
-    budget: Tokens = 8000,
+    budget: settings.Tokens = 8000,
     reranker: RerankerName = "none",
-) -> Context:
+) -> context.Context:
     """Return chunks by vector and keyword search (SS of arXiv:2404.16130, section 3.2).
 
     The budget equals the window of `mapreduce` and `global`, as in the paper, for comparison.

@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
-from kumihimo.core import errors, records
+from kumihimo.core import errors, records, table
 from kumihimo.core.context import Context, Evidence, Tokenizer
 from kumihimo.core.settings import Bounds, Results, Tokens, Weight
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
-from kumihimo.core.table import Table
 from kumihimo.llm.prompts import number_sources, render_prompt
 from kumihimo.llm.protocols import LLM, Reranker, RerankerName
 from kumihimo.methods.shared.map_step import FORM_TOKENS, SOURCE_TOKENS
@@ -44,7 +43,7 @@ def rq_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
 @declare(best_for="a question with several parts or steps", calls=rq_cost)
 def rq(
     question: str,
-    chunks: Table[records.Chunk],
+    chunks: table.Table[records.Chunk],
     llm: LLM,
     keyword_search: KeywordSearch,
     vector_search: VectorSearch,

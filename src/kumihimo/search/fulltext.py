@@ -17,8 +17,7 @@ from kumihimo.core.records import Record
 from kumihimo.core.table import Codec, Row, Table, codec
 from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.llm.local_embedder import find_subwords
-from kumihimo.search import partial_rows
-from kumihimo.search.postings import Postings
+from kumihimo.search import partial_rows, postings
 from kumihimo.search.protocols import RowTokens, WordRow, visible_slots
 from kumihimo.storage.database import Database, SqlRows
 from kumihimo.storage.ledger import DerivedView, SqlLedger
@@ -35,11 +34,11 @@ class KeywordIndex:
     db: Database
     table: str
     codec: Codec[Any]
-    words: Postings = field(init=False)
+    words: postings.Postings = field(init=False)
     kind: ClassVar[str] = "words"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "words", Postings(self.db, self.table))
+        object.__setattr__(self, "words", postings.Postings(self.db, self.table))
 
     @property
     def name(self) -> str:
@@ -150,8 +149,8 @@ class Bm25Search:
         }
         return {id: found[id] for id in ids if id in found}
 
-    def _postings(self, table: Table[Any]) -> Postings:
-        words = Postings(self.db, table.name)
+    def _postings(self, table: Table[Any]) -> postings.Postings:
+        words = postings.Postings(self.db, table.name)
         if self.db.has(words.name):
             raise IndexUnavailable(f"an earlier version indexed the words of {table.name}: run `kumi index`")
         if not self.db.has(words.blocks):
@@ -232,7 +231,7 @@ class IndexedWords:
 
     db: Database
     table: Table[Any]
-    store: Postings
+    store: postings.Postings
 
     def has(self, text: str) -> bool:
         slots = visible_slots(self.db, self.store.slot_table, self.table.view)

@@ -13,8 +13,7 @@ from math import log
 from typing import Any
 
 from kumihimo.core.table import Table, View
-from kumihimo.llm.local_embedder import LOCAL_MODEL, LocalEmbedder
-from kumihimo.llm.protocols import Vectors
+from kumihimo.llm import local_embedder, protocols
 from kumihimo.search.postings import Postings
 from kumihimo.search.protocols import K1, MIN_IDF, SCORE_MARGIN, B, StoredVectors, encode_vectors, unit_vectors
 from kumihimo.text import lazy_numpy as np
@@ -72,7 +71,7 @@ def score_by_meaning(
     table: Table[Any],
     view: View,
     embedder: str,
-    questions: Vectors,
+    questions: protocols.Vectors,
     k: int,
     candidate_ids: Collection[str] | None,
 ) -> list[ScoredIds]:
@@ -84,7 +83,7 @@ def score_by_meaning(
     if not (positions := _positions(table, view)):
         return [[] for _ in questions]
     ids = list(positions if candidate_ids is None else positions.keys() & candidate_ids)
-    if embedder != LOCAL_MODEL:
+    if embedder != local_embedder.LOCAL_MODEL:
         return [[(0.0, id) for id in ids if candidate_ids is not None] for _ in questions]
     vectors = view.once("partial vectors", lambda: _embed_rows(table, positions))
     exact = unit_vectors(vectors[[positions[id] for id in ids]] if candidate_ids is not None else vectors)
@@ -119,4 +118,4 @@ def _read_words(table: Table[Any], positions: Mapping[str, int]) -> _Words:
 
 def _embed_rows(table: Table[Any], positions: Mapping[str, int]) -> StoredVectors:
     texts = _read_texts(table)
-    return encode_vectors(LocalEmbedder()([texts[id] for id in positions]))
+    return encode_vectors(local_embedder.LocalEmbedder()([texts[id] for id in positions]))

@@ -7,9 +7,8 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from kumihimo.server import access, monitoring, problems, security
+from kumihimo.server import access, limits, monitoring, problems, security
 from kumihimo.server.api import include_api
-from kumihimo.server.limits import RateLimits
 from kumihimo.server.mcp.server import add_mcp
 from kumihimo.server.monitoring import Metrics, RequestLog
 from kumihimo.server.openai.routes import router as openai_router
@@ -70,7 +69,7 @@ def create_app(workspace: Workspace, settings: ServerSettings | None = None) -> 
 
     app = FastAPI(title="Kumihimo", version=version("kumihimo"), docs_url=None, redoc_url=None, lifespan=lifespan)
     app.state.workspace, app.state.settings = workspace, settings
-    app.state.sessions, app.state.metrics, app.state.failed_keys = Sessions(), Metrics(workspace), RateLimits()
+    app.state.sessions, app.state.metrics, app.state.failed_keys = Sessions(), Metrics(workspace), limits.RateLimits()
     app.state.log, app.state.reading, app.state.unreadable = RequestLog(settings), None, {}
     add_error_handlers(app)
     app.include_router(monitoring.router)

@@ -14,8 +14,7 @@ from kumihimo.app.processes.build_process import HANDLER
 from kumihimo.app.processes.fair_places import FairPlaces
 from kumihimo.core.errors import IndexBusy, KumiError, SettingsError
 from kumihimo.llm.budget import Caps
-from kumihimo.server.problems import require_row
-from kumihimo.server.responses import EventLog, ServerEvent
+from kumihimo.server import problems, responses
 from kumihimo.workers import Worker, WorkerStopped
 
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]
@@ -60,7 +59,7 @@ class BuildJob:
 class _Entry:
     job: BuildJob
     key: str  # of who started it
-    log: EventLog = field(default_factory=EventLog)
+    log: responses.EventLog = field(default_factory=responses.EventLog)
     begin: Callable[[], None] = lambda: None
 
     def set_state(self, **changes: Any) -> None:
@@ -153,7 +152,7 @@ class BuildQueue:
         """Return the jobs of a key, newest first."""
         return [entry.job for entry in reversed(self._entries.values()) if entry.key == key]
 
-    def events(self, id: str, after: int = 0) -> AsyncGenerator[ServerEvent, None]:
+    def events(self, id: str, after: int = 0) -> AsyncGenerator[responses.ServerEvent, None]:
         """Yield the events of a job after this event id.
 
         It ends with the job. `state`: the fields of the job; `progress`: those of a ProgressEvent.
@@ -161,7 +160,7 @@ class BuildQueue:
         return self._entry(id).log.subscribe(after)
 
     def _entry(self, id: str) -> _Entry:
-        return require_row(self._entries.get(id), "build", id)
+        return problems.require_row(self._entries.get(id), "build", id)
 
     # -- stopping
 

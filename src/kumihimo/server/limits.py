@@ -13,8 +13,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from kumihimo.core.errors import KumiError
-from kumihimo.core.network import read_ip
+from kumihimo.core import errors, network
 from kumihimo.server import access, problems
 from kumihimo.server.settings import ServerSettings, is_loopback
 
@@ -195,7 +194,7 @@ def sender_of(address: str) -> str:
     >>> [sender_of(address) for address in ("192.0.2.7", "2001:db8:1:2:3::4", "::1", "testclient")]
     ['192.0.2.7', '2001:db8:1:2::', '::1', 'testclient']
     """
-    ip = read_ip(address)
+    ip = network.read_ip(address)
     if isinstance(ip, IPv6Address) and not (ip.ipv4_mapped or ip.is_loopback):
         return str(IPv6Address(int(ip) >> _SHARED_BITS << _SHARED_BITS))
     return address
@@ -241,7 +240,7 @@ class Visit:
             self._body_is_read.set()
         self._arrived, self._started = 0, 0.0
         self._is_begun = self._is_answered = False
-        self._error: KumiError | None = None
+        self._error: errors.KumiError | None = None
 
     async def serve(self, app: ASGIApp) -> None:
         """Let an application answer.
@@ -264,7 +263,7 @@ class Visit:
         if self._error:
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    def end(self, error: KumiError | None = None) -> None:
+    def end(self, error: errors.KumiError | None = None) -> None:
         """Cancel the work, unless it is done.
 
         error: why; without it the sender has left.
@@ -300,7 +299,7 @@ class Visit:
             return _DISCONNECT
         try:
             message = await self._receive_part()
-        except KumiError as error:
+        except errors.KumiError as error:
             self.end(error)
             return _DISCONNECT
         if message["type"] == "http.disconnect":

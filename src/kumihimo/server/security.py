@@ -15,12 +15,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kumihimo.app.upkeep.keys import token_digest
-from kumihimo.core.errors import KumiError
-from kumihimo.core.installation import may_show_paths
-from kumihimo.core.network import read_ip
-from kumihimo.server import problems
-from kumihimo.server.access import INVALID_KEY, Caller, find_caller, local_caller, needs_no_key
-from kumihimo.server.limits import RateLimits, Visit, count_failed_key
+from kumihimo.core import errors, installation, network
+from kumihimo.server import access, limits, problems
 from kumihimo.server.sessions import Sessions, cookie_name
 from kumihimo.server.settings import ServerSettings, is_loopback
 from kumihimo.server.workspace import Workspace
@@ -58,8 +54,8 @@ class Guard:
 
     def __init__(self, app: ASGIApp, workspace: Workspace, settings: ServerSettings, sessions: Sessions) -> None:
         self.app, self.workspace, self.settings, self.sessions = app, workspace, settings, sessions
-        self.rates = RateLimits()
-        self.visits: set[Visit] = set()
+        self.rates = limits.RateLimits()
+        self.visits: set[limits.Visit] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -73,7 +69,7 @@ class Guard:
             await self._respond(scope, receive, send)
 
     async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started, scope["state"] = monotonic(), {**scope.get("state", {}), "caller": Caller({}), "csrf": ""}
+        started, scope["state"] = monotonic(), {**scope.get("state", {}), "caller": access.Caller({}), "csrf": ""}
         status = 499  # the client has left
 
         async def send_with_headers(message: Message) -> None:
@@ -85,7 +81,7 @@ class Guard:
 
         try:
             self._check(scope)
-            self.visits.add(visit := Visit(scope, receive, send_with_headers, self.settings))
+            self.visits.add(visit := limits.Visit(scope, receive, send_with_headers, self.settings))
             try:
                 await visit.serve(self.app)
             finally:
@@ -103,7 +99,7 @@ class Guard:
         It is a problem, or for a browser without a key the way to sign in.
         """
         path, headers = scope["path"], Headers(scope=scope)
-        if not isinstance(error, KumiError):
+        if not isinstance(error, errors.KumiError):
             log.exception("%s %s failed", scope["method"], quote(path), exc_info=error)
             detail = "the server failed in a way that was not foreseen: its log has the reason"  # which is not shown
             return problems.problem_response(
@@ -121,7 +117,7 @@ class Guard:
         """Look again and again which keys have been revoked."""
         while True:
             await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
-            with suppress(KumiError):  # keys that cannot be read: each new request says so
+            with suppress(errors.KumiError):  # keys that cannot be read: each new request says so
                 await self.end_revoked()
 
     async def end_revoked(self) -> None:
@@ -134,7 +130,7 @@ class Guard:
                 served.builds.cancel_all(revoked)
                 for visit, key in used.items():
                     if key in revoked:
-                        visit.end(problems.Unauthorized(INVALID_KEY))
+                        visit.end(problems.Unauthorized(access.INVALID_KEY))
 
     def _check(self, scope: Scope) -> None:
         """Raise the error of a request that no route is to see."""
@@ -148,7 +144,7 @@ class Guard:
         check_type(request.headers, method, scope["path"])
         self._authenticate(request, scope)
         caller = scope["state"]["caller"]
-        may_show_paths.set(bool(caller.grants) and not caller.key)
+        installation.may_show_paths.set(bool(caller.grants) and not caller.key)
 
     def _authenticate(self, request: HTTPConnection, scope: Scope) -> None:
         """Set the caller and its token for forms."""
@@ -163,8 +159,8 @@ class Guard:
             state["caller"] = session_caller
             self._check_session_request(request, scope)
         elif not self._needs_key(request):
-            state["caller"] = local_caller(self.workspace)
-        elif not needs_no_key(path):
+            state["caller"] = access.local_caller(self.workspace)
+        elif not access.needs_no_key(path):
             raise problems.Unauthorized(
                 "this server needs a key"
                 if self.settings.needs_keys
@@ -181,24 +177,24 @@ class Guard:
         is_old = request.scope["http_version"] == "1.0"
         return self.settings.needs_keys or is_old or any(map(_FORWARDED.match, request.headers))
 
-    def _find_caller(self, digest: bytes, request: HTTPConnection) -> Caller:
+    def _find_caller(self, digest: bytes, request: HTTPConnection) -> access.Caller:
         """Return the caller with this key.
 
         Raises Unauthorized, and TooManyRequests for many wrong keys of one sender.
         """
         try:
-            return find_caller(self.workspace, digest)
+            return access.find_caller(self.workspace, digest)
         except problems.Unauthorized:
             if not self._needs_key(request):  # programs that insist on a key send any
-                return local_caller(self.workspace)
-            count_failed_key(request)
+                return access.local_caller(self.workspace)
+            limits.count_failed_key(request)
             raise
 
-    def _find_session_caller(self, session: str) -> Caller | None:
+    def _find_session_caller(self, session: str) -> access.Caller | None:
         """Return the caller of a session; one whose key was revoked ends."""
         digest = self.sessions.find(session) if session else None
         try:
-            return find_caller(self.workspace, digest) if digest else None
+            return access.find_caller(self.workspace, digest) if digest else None
         except problems.Unauthorized:
             self.sessions.end(session)
             return None
@@ -256,7 +252,7 @@ def check_host(headers: Headers, settings: ServerSettings) -> None:
     """
     host = split_host(headers.get("host", ""))
     allowed = {settings.host, *settings.hosts, *_LOOPBACK_NAMES}
-    if host in allowed or (not is_loopback(settings.host) and read_ip(host)):
+    if host in allowed or (not is_loopback(settings.host) and network.read_ip(host)):
         return
     raise problems.WrongHost(f"this server is not called {host[:100] or 'so'}")
 

@@ -11,9 +11,8 @@ from kumihimo.core.errors import SettingsError
 from kumihimo.core.network import DATABASE
 from kumihimo.storage import Store
 from kumihimo.storage.cache_database import CacheDatabase, SharedTables
+from kumihimo.storage.sqlite import key_file, store
 from kumihimo.storage.sqlite.cache_file import CacheFile
-from kumihimo.storage.sqlite.key_file import KeyFile
-from kumihimo.storage.sqlite.store import SqliteStore
 
 DEFAULT_FOLDER, DEFAULT_SCHEMA = ".kumi", "kumihimo"
 CONFIG_VARIABLE = "KUMI_CONFIG"  # names the folder of kumi.toml, for an index in a database
@@ -113,7 +112,7 @@ class IndexPlace:
     def open_keys(self) -> SharedTables:
         """Return the keys of a server."""
         if not self.database:
-            return KeyFile(self.folder / "keys.db")
+            return key_file.KeyFile(self.folder / "keys.db")
         from kumihimo.storage.postgres.cache_tables import KEY_TABLES, SchemaTables
 
         return SchemaTables(self, f"the keys of {self}", KEY_TABLES)
@@ -121,7 +120,7 @@ class IndexPlace:
     def open_store(self) -> Store:
         """Return the store of the index, which may be empty."""
         if not self.database:
-            return SqliteStore(self.folder)
+            return store.SqliteStore(self.folder)
         from kumihimo.storage.postgres.store import PostgresStore
 
         return PostgresStore(self)

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
-from kumihimo.core.digests import hash_parts
-from kumihimo.core.usage import Usage
+from kumihimo.core import digests, usage
 from kumihimo.llm.protocols import ChatRequest, Prices, Reply, Vectors
 from kumihimo.text import lazy_numpy as np
 
@@ -42,7 +41,7 @@ class FakeChat:
                 request.on_token(token)
         with self._lock:
             self.prompt_counts[prompt] += 1
-        return Reply(text, usage=Usage(1, len(prompt.split()), 0, len(text.split())))
+        return Reply(text, usage=usage.Usage(1, len(prompt.split()), 0, len(text.split())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +57,6 @@ class FakeEmbedder:
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         for i, text in enumerate(texts):
             for word in text.casefold().split():
-                vectors[i, int(hash_parts(word), 16) % self.dimensions] += 1
+                vectors[i, int(digests.hash_parts(word), 16) % self.dimensions] += 1
             vectors[i] /= np.sqrt((vectors[i] ** 2).sum()) or 1
         return vectors

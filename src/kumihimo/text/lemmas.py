@@ -4,8 +4,7 @@ import re
 from functools import cache, lru_cache
 from unicodedata import normalize
 
-from kumihimo.text import name_keys
-from kumihimo.text.dates import parse_iso_date
+from kumihimo.text import dates, name_keys
 
 SLOTS = ("who", "when", "where", "what", "why", "how", "predicate")
 
@@ -160,7 +159,7 @@ def _iso_date(text: str) -> str:
     """Return a date text as ISO 8601; empty for other texts."""
     if not any(map(str.isdecimal, text)) and len(text) > 12:
         return ""
-    return parse_iso_date(re.sub(_PARTICLE, "", _strip_lead_word("when", text)))
+    return dates.parse_iso_date(re.sub(_PARTICLE, "", _strip_lead_word("when", text)))
 
 
 def _strip_lead_word(slot: str, text: str) -> str:

@@ -12,8 +12,7 @@ from kumihimo.app.ask.answers_without_model import add_history, answer_without_m
 from kumihimo.app.ask.further_queries import search_queries
 from kumihimo.app.ask.query import Query
 from kumihimo.app.ask.visible_tables import VisibleTables
-from kumihimo.app.evidence.explanations import explain_context
-from kumihimo.app.evidence.source_tracer import SourceTracer
+from kumihimo.app.evidence import explanations, source_tracer
 from kumihimo.app.opened.catalogue import (
     AUTO,
     INSTALL_AGAIN,
@@ -34,20 +33,17 @@ from kumihimo.core.settings import override_settings
 from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Span
 from kumihimo.core.usage import Usage
+from kumihimo.generation import phrases, search_again, source_packing
 from kumihimo.generation.answer import PROMPT, Length, announce, answer, suggest_questions
-from kumihimo.generation.phrases import replaced_text
 from kumihimo.generation.quoting.requested import add_result, asks_for_documents
 from kumihimo.generation.quoting.requests import put_cited_first
-from kumihimo.generation.search_again import SearchAgain, WideReading
-from kumihimo.generation.source_packing import PackedSource, pack_sources
+from kumihimo.llm import protocols
+from kumihimo.llm.registry import ModelRegistry
 from kumihimo.llm.budget import Account, Budget, Caps
 from kumihimo.llm.cached_llm import StructuredLLM
-from kumihimo.llm.protocols import ChatRequest, Messages, RerankerName
-from kumihimo.llm.registry import ModelRegistry
 from kumihimo.llm.telemetry import span
-from kumihimo.search.fulltext import Bm25Search
+from kumihimo.search import fulltext, vectors
 from kumihimo.search.protocols import KeywordSearch, Matrices, VectorSearch
-from kumihimo.search.vectors import CosineSearch
 from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.word_variants import rewrite_question
 
@@ -136,7 +132,7 @@ class Snapshot(VisibleTables):
         if self.uses_llm(signature):
             self.check_level(signature, values)
         reranker = self.models.candidate_reranker(name, budget, self.generation)
-        if (judge := cast(RerankerName, values.get("reranker", "none"))) != "none":
+        if (judge := cast(protocols.RerankerName, values.get("reranker", "none"))) != "none":
             reranker.check_available(judge)
         ports: dict[str, Callable[[], object]] = {
             "llm": lambda: self._llm(name, budget) if self.uses_llm(signature) else None,
@@ -160,11 +156,11 @@ class Snapshot(VisibleTables):
 
     def keyword_search(self) -> KeywordSearch:
         """Return the keyword search, for use without a method."""
-        return Bm25Search(self.db)
+        return fulltext.Bm25Search(self.db)
 
     def vector_search(self, budget: Budget) -> VectorSearch:
         """Return the vector search, with the embedders of the index."""
-        return CosineSearch(self.db, partial(self.models.query_embedder, budget), self.matrices)
+        return vectors.CosineSearch(self.db, partial(self.models.query_embedder, budget), self.matrices)
 
     def uses_llm(self, signature: Signature) -> bool:
         """Return whether the method may call a chat model."""
@@ -264,7 +260,7 @@ class Snapshot(VisibleTables):
     def _complete(self, asked: ParsedQuestion, context: Context, *, explain: bool) -> Context:
         """Return the evidence with its places, and why it was found."""
         context = self.tracer.locate_evidence(context)
-        return explain_context(self.tracer, asked.text, context) if explain else context
+        return explanations.explain_context(self.tracer, asked.text, context) if explain else context
 
     def _write(
         self,
@@ -310,7 +306,7 @@ class Snapshot(VisibleTables):
 
     def _search_again(
         self, query: Query, asked: ParsedQuestion, method: str, budget: Budget, *, may_widen: bool
-    ) -> SearchAgain | None:
+    ) -> search_again.SearchAgain | None:
         """Return how the answer to a query may search again.
 
         may_widen: whether it may have many documents read. All its prompts together stay within the bound of these.
@@ -326,7 +322,7 @@ class Snapshot(VisibleTables):
             with query.report_search(model):
                 return search_queries(asked, context, queries, self.indexed_words(), lambda text: find(text)[0])
 
-        def read_widely(prompt: Messages) -> WideReading | None:
+        def read_widely(prompt: protocols.Messages) -> search_again.WideReading | None:
             used = sum(len(self.tokenizer(message["content"])) for message in prompt)
             reads = int(str(self.settings_with(WIDE_METHOD, {})["reads"])) - used
             if reads < used or budget.has_room_below(1 + WIDE_CALLS, account, WIDE_CALL_BYTES):
@@ -341,9 +337,9 @@ class Snapshot(VisibleTables):
             return read
 
         account, model = Account("answer", chat.fingerprint, chat.prices), chat.fingerprint.partition(" ")[0]
-        return SearchAgain(
+        return search_again.SearchAgain(
             search,
-            lambda prompt: not budget.has_room_below(2, account, ChatRequest(prompt).size),
+            lambda prompt: not budget.has_room_below(2, account, protocols.ChatRequest(prompt).size),
             read_widely if may_widen and self.can_read_widely else lambda _: None,
         )
 
@@ -353,15 +349,15 @@ class Snapshot(VisibleTables):
         limit = settings["max_tokens"] if max_tokens is None else min(max_tokens, settings["max_tokens"])
         return settings | {"max_tokens": limit} | ({} if length is None else {"length": length})
 
-    def prompt_sources(self, question: str, context: Context) -> list[PackedSource]:
+    def prompt_sources(self, question: str, context: Context) -> list[source_packing.PackedSource]:
         """Return the sources that the prompt of an answer holds."""
         values = self._answer_settings()
         limits = {"budget": values["budget"], "limit": values["sources"], "score_share": values["score_share"]}
-        return pack_sources(question, context, self.tokenizer, **limits)
+        return source_packing.pack_sources(question, context, self.tokenizer, **limits)
 
     def describe_search(self, context: Context) -> str:
         """Return the note on replaced words, or empty."""
-        return replaced_text(context)
+        return phrases.replaced_text(context)
 
     def _llm(self, scope: str, budget: Budget) -> StructuredLLM:
         return self.models.llm(scope, budget, generation=self.generation)
@@ -383,9 +379,9 @@ class Snapshot(VisibleTables):
         return add_followups
 
     @cached_property
-    def tracer(self) -> SourceTracer:
+    def tracer(self) -> source_tracer.SourceTracer:
         """Return what finds the source spans of rows."""
-        return SourceTracer(self.db, self.catalogue, cache(self.table))
+        return source_tracer.SourceTracer(self.db, self.catalogue, cache(self.table))
 
     def trace(self, item: Reference | Evidence) -> Iterator[Span]:
         """Yield the source spans of a row or evidence, cited first."""

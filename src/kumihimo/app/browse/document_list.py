@@ -11,8 +11,7 @@ from kumihimo.app.browse.browse import ListPage
 from kumihimo.core import digests, records, spans, wiring
 from kumihimo.core.table import Table
 from kumihimo.readers.documents import list_unread
-from kumihimo.search.metadata_filter import replace_metadata
-from kumihimo.search.row_listing import Listing
+from kumihimo.search import metadata_filter, row_listing
 
 State = Literal["indexed", "partial", "failed"]
 _MAX_REMARKS = 10  # of one document
@@ -112,14 +111,14 @@ class DocumentList:
         text: a part of the title or uri; whole titles and beginnings come first. after: the id of the last document of
         the page before.
         """
-        listing, taken = Listing("uri", text=text.strip(), columns=("title", "uri")), list[ListedDocument]()
+        listing, taken = row_listing.Listing("uri", text=text.strip(), columns=("title", "uri")), list[ListedDocument]()
         for document in self._list(listing, after):
             if len(taken) == limit:
                 return ListPage(tuple(taken), taken[-1].id)
             taken.append(document)
         return ListPage(tuple(taken))
 
-    def _list(self, listing: Listing, after: str) -> Iterator[ListedDocument]:
+    def _list(self, listing: row_listing.Listing, after: str) -> Iterator[ListedDocument]:
         table = self.table
         for id in listing.ids(self.snapshot.db, table, after):
             if table.ids(id=id):
@@ -133,7 +132,7 @@ class DocumentList:
         columns = dict(zip(_COLUMNS, self.snapshot.db.values(wiring.ROOT, id, *_COLUMNS), strict=True))
         metadata: dict[str, object] = json.loads(columns.pop("metadata"))
         unread = metadata.pop(records.NOT_READ, [])
-        metadata = replace_metadata(metadata, json.loads(columns.pop("fields")))
+        metadata = metadata_filter.replace_metadata(metadata, json.loads(columns.pop("fields")))
         failed = [error for step, error in self._errors.get(columns["file"], ()) if step == wiring.ROOT]
         processed = [f"{step}: {error}" for step, error in self._errors.get(id, ())]
         remarks = (*unread_parts(self.snapshot, columns["uri"], unread), *dict.fromkeys(processed))

@@ -12,11 +12,9 @@ from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse import community_tree
 from kumihimo.app.opened.catalogue import DEFAULT_METHOD
 from kumihimo.app.settings.settings_registry import RECALL, RECALL_SETS, setting_help
+from kumihimo.core import settings, signature, wiring
 from kumihimo.core.records import Claim, Entity, Reference, Relation, Report
-from kumihimo.core.settings import Setting
-from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Span
-from kumihimo.core.wiring import ROOT
 from kumihimo.generation.quoting.overview import Overview
 
 Json = dict[str, Any]
@@ -87,7 +85,7 @@ def overview_json(snapshot: Snapshot, overview: Overview) -> Json:
     """
 
     def link(id: str) -> Json:
-        uri, title = snapshot.db.values(ROOT, id, "uri", "title")
+        uri, title = snapshot.db.values(wiring.ROOT, id, "uri", "title")
         return {"id": id, "uri": uri, "title": title or uri}
 
     topics = [
@@ -169,7 +167,7 @@ def _source_counts(snapshot: Snapshot, report: Report, most: int | None) -> dict
 # -- methods
 
 
-def method_json(name: str, method: Signature) -> Json:
+def method_json(name: str, method: signature.Signature) -> Json:
     """Return a method with its recall and settings."""
     help_texts = setting_help(name, method)
     return {
@@ -185,7 +183,7 @@ def method_json(name: str, method: Signature) -> Json:
     }
 
 
-def _setting_json(setting: Setting) -> Json:
+def _setting_json(setting: settings.Setting) -> Json:
     bounds = setting.bounds
     return {
         "type": setting.type_description,

@@ -7,8 +7,7 @@ from typing import TypedDict
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.opened.open_index import OpenIndex
-from kumihimo.core import digests, records, wiring
-from kumihimo.core.spans import Span
+from kumihimo.core import digests, records, spans, wiring
 from kumihimo.index.sources import IndexedSource, load_sources
 from kumihimo.readers.documents import has_reader, no_reader_error
 
@@ -55,7 +54,7 @@ class Surroundings(TypedDict):
     first: int
 
 
-def surround(snapshot: Snapshot, span: Span, around: int) -> Surroundings:
+def surround(snapshot: Snapshot, span: spans.Span, around: int) -> Surroundings:
     """Return the text around a passage.
 
     around: characters before and after it. The text ends with the page, slide or sheet.

@@ -12,11 +12,9 @@ from time import perf_counter
 from typing import NoReturn
 from uuid import uuid4
 
-from kumihimo.app.build import build_cost, prepare_build
+from kumihimo.app.build import build_cost, cost, prepare_build
 from kumihimo.app.build.build import Build, models_by_scope
-from kumihimo.app.build.cost import NOT_ASKED, PlanEstimator, RequestTally, usage_history
-from kumihimo.app.opened.catalogue import row_counts
-from kumihimo.app.opened.open_index import OpenIndex
+from kumihimo.app.opened import catalogue, open_index
 from kumihimo.app.opened.results import BatchState, Built, Consent, Estimate
 from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import (
@@ -29,12 +27,11 @@ from kumihimo.core.errors import (
     WaitsForBatch,
 )
 from kumihimo.core.usage import Usage
+from kumihimo.llm import budget, registry
 from kumihimo.llm.batch import BatchServer, Job, request_line, require_batch_chat, split_job
-from kumihimo.llm.budget import Account, Budget
 from kumihimo.llm.cached_llm import MAX_ATTEMPTS, Chat, StructuredLLM, create_llm, request_key
 from kumihimo.llm.openai import OpenAIChat
 from kumihimo.llm.protocols import ChatRequest, Prices
-from kumihimo.llm.registry import MissingChat, ModelRegistry
 from kumihimo.storage.batch_log import BatchLog, LoggedBatch, WaitingRequest
 
 logger = logging.getLogger("kumihimo")
@@ -45,7 +42,7 @@ _OTHER_SERVER = (
 
 
 def build_or_wait(
-    index: OpenIndex, build: Build, consent: bool | Consent, *, rebuild: bool = False, batch: bool = False
+    index: open_index.OpenIndex, build: Build, consent: bool | Consent, *, rebuild: bool = False, batch: bool = False
 ) -> Built:
     """Collect the replies of batches, then build or wait.
 
@@ -72,26 +69,26 @@ def build_or_wait(
         previous, upstream = models_by_scope(build.db, build.catalogue), build_cost.model_dependencies(build)[0]
         requests = BatchRequests(index.models, previous, upstream, collected.refused, submits=batch)
         offline = replace(build, llm_for=requests.llm, pool=map)
-        replace(offline, budget=Budget(cancel=build.budget.cancel), progress=None).dry_run(with_views=False)
+        replace(offline, budget=budget.Budget(cancel=build.budget.cancel), progress=None).dry_run(with_views=False)
         state = BatchState(waiting=len(requests.waiting_keys))
         if batch and requests.missing:
             state = _Submission(log, build, requests, collected.wave + 1).submit()
         if state.waiting or state.capped:
             save_sources(build.db, build.sources, index.base)  # the next run may name none
             state = replace(state, methods=tuple(build.db.meta(prepare_build.WAITING_METHODS, [])))
-            rows = row_counts(build.db, build.catalogue)
+            rows = catalogue.row_counts(build.db, build.catalogue)
             built = Built(0, 0, 0, (), rows, rows, {}, build.db.failures(), perf_counter() - start, {}, {})
             return _with_batch(built, collected, state)
         return _with_batch(prepare_build.run_and_save(index, offline if batch else build), collected, state)
 
 
-def count_waiting(index: OpenIndex) -> int:
+def count_waiting(index: open_index.OpenIndex) -> int:
     """Return how many requests wait in batches of this cache."""
     with closing(BatchLog(index.place.open_cache())) as log:
         return len(log.waiting())
 
 
-def check_no_batch(index: OpenIndex) -> None:
+def check_no_batch(index: open_index.OpenIndex) -> None:
     """Raise IndexUnavailable while a batch is under way.
 
     The index does not use its earlier replies yet.
@@ -101,7 +98,7 @@ def check_no_batch(index: OpenIndex) -> None:
         raise IndexUnavailable(f"{waiting:,} requests wait in a batch, so nothing is deleted: {remedy}")
 
 
-def drop_batches(index: OpenIndex) -> int:
+def drop_batches(index: open_index.OpenIndex) -> int:
     """Forget all batches of this cache; return how many requests waited.
 
     Their replies are not collected any more, even if the server charges for them.
@@ -130,7 +127,7 @@ class CollectedBatches:
 
 
 def collect_batches(
-    log: BatchLog, models: ModelRegistry, *, must_reach: bool, cancel: CancelToken | None = None
+    log: BatchLog, models: registry.ModelRegistry, *, must_reach: bool, cancel: CancelToken | None = None
 ) -> CollectedBatches:
     """Store the replies of all batches that have ended.
 
@@ -234,7 +231,7 @@ class BatchRequests:
     whether missing requests will be submitted, so that what follows from them waits too.
     """
 
-    models: ModelRegistry
+    models: registry.ModelRegistry
     previous_models: Mapping[str, str]
     upstream: Mapping[str, Sequence[str]]
     refused: Mapping[bytes, str]
@@ -254,14 +251,14 @@ class BatchRequests:
                 self.waiting_keys.add(key)
             elif key in self.refused:
                 raise ItemFailed(self.refused[key])
-            elif isinstance(chat, MissingChat):
+            elif isinstance(chat, registry.MissingChat):
                 chat(request)
             elif request.attempt >= MAX_ATTEMPTS:
                 raise UnparsableReply(f"{chat.fingerprint} gave {MAX_ATTEMPTS} replies that cannot be read")
             elif self.submits:
                 self.missing.setdefault(key, _CollectedRequest(scope, chat, request))
             else:
-                raise ItemFailed(NOT_ASKED)
+                raise ItemFailed(cost.NOT_ASKED)
             self.waiting_scopes.add(scope)
             raise WaitsForBatch("waits for a batch")
 
@@ -348,7 +345,7 @@ class _Submission:
         }
         for key, each in self.requests.missing.items():
             usage = past.get(each.scope)
-            reply = usage.completion_tokens // usage.calls if usage else Account("", "", Prices()).reply
+            reply = usage.completion_tokens // usage.calls if usage else budget.Account("", "", Prices()).reply
             prompt = sum(len(self.build.tokenizer(message["content"])) for message in each.request.messages)
             prices = each.openai.batch_prices
             total += Usage(1, prompt, 0, reply, prices.cost(prompt, 0, reply))
@@ -359,13 +356,13 @@ class _Submission:
 
     def _estimates(self, submitted: Iterable[_CollectedRequest]) -> tuple[Estimate, ...]:
         """Return the estimated cost of the requests, by step."""
-        tallies: dict[str, RequestTally] = {}
+        tallies: dict[str, cost.RequestTally] = {}
         for each in submitted:
             chat = each.openai
-            tally = tallies.setdefault(each.scope, RequestTally(chat.fingerprint, chat.batch_prices, chat.workers))
+            tally = tallies.setdefault(each.scope, cost.RequestTally(chat.fingerprint, chat.batch_prices, chat.workers))
             tally.add_request([message["content"] for message in each.request.messages], self.build.tokenizer)
         past = self.build.models.cache().usage()
-        return tuple(PlanEstimator(tallies, past=usage_history(past, tallies), spent=past).estimates())
+        return tuple(cost.PlanEstimator(tallies, past=cost.usage_history(past, tallies), spent=past).estimates())
 
 
 def _describe_job(job: Job) -> tuple[str, str, int, int]:

@@ -12,13 +12,12 @@ from kumihimo.app.build.progress import add_shares, stop_when_cancelled
 from kumihimo.app.opened.catalogue import row_counts, steps_without_llm
 from kumihimo.app.opened.results import Built
 from kumihimo.app.settings.trust import TrustGrant, file_grants, require_trust
-from kumihimo.core import context, digests
+from kumihimo.core import context, digests, signature
 from kumihimo.core.code_fingerprint import code_fingerprint
 from kumihimo.core.engine import CodeFingerprint, build_tables, watch_tables
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.executors import BuildExecutor, inline
 from kumihimo.core.settings import SettingValues
-from kumihimo.core.signature import Signature
 from kumihimo.core.table import codec
 from kumihimo.core.task import Pool, Progress
 from kumihimo.core.wiring import ROOT, Catalogue, Port, Step
@@ -339,7 +338,7 @@ def steps_using_llm(
     """
     made_by_model = {catalogue.scope(name) for name, model in (previous_models or {}).items() if model != RULES}
 
-    def calls_llm(step: Signature) -> bool:
+    def calls_llm(step: signature.Signature) -> bool:
         if "llm" not in step.optional_ports:
             return True
         if models.uses_rules(step.scope):

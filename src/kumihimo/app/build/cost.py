@@ -8,13 +8,11 @@ from typing import NoReturn
 
 from kumihimo.app.build import step_rates
 from kumihimo.app.opened.results import Estimate, LocalWork, Range, Total
-from kumihimo.core import context, errors
-from kumihimo.core.task import Job, RunJob, StepResult, Task
+from kumihimo.core import context, errors, task
 from kumihimo.core.usage import Usage
-from kumihimo.llm.budget import Budget
+from kumihimo.llm import budget, registry
 from kumihimo.llm.cached_llm import EMBEDDING, CachedEmbedder, StructuredLLM, create_llm, request_key
 from kumihimo.llm.protocols import ChatRequest, Embedder, Prices, TextsRequest
-from kumihimo.llm.registry import ModelRegistry
 from kumihimo.storage.response_cache import UsageEntry
 
 _SERVER_TOKENS = 0.9  # of a server, for each token of the built-in tokenizer
@@ -61,7 +59,7 @@ class RequestTally:
 class DryRunModels:
     """Models that answer from the cache alone and count other requests."""
 
-    models: ModelRegistry
+    models: registry.ModelRegistry
     tokenizer: context.Tokenizer
     previous_models: Mapping[str, str] = field(default_factory=dict)  # by scope: the model behind its table
     tallies: dict[str, RequestTally] = field(default_factory=dict)  # by scope of a step
@@ -87,7 +85,7 @@ class DryRunModels:
         return create_llm(chat, self.models.cache(), scope=scope, innermost=count_request)
 
     def embedder(self, table: str) -> Embedder:
-        embedder = self.models.embedder(Budget(), table)
+        embedder = self.models.embedder(budget.Budget(), table)
         if not isinstance(embedder, CachedEmbedder):
             return embedder
         tally = None
@@ -105,12 +103,12 @@ class DryRunModels:
         return replace(embedder, send=count_texts, dry_run=True)
 
 
-def skip_failed(call: RunJob, jobs: Iterable[Job]) -> Iterator[list[StepResult]]:
+def skip_failed(call: task.RunJob, jobs: Iterable[task.Job]) -> Iterator[list[task.StepResult]]:
     """Yield the results of a pool that skips failed keys.
 
     Their requests would be paid for the first time, not again.
     """
-    failing = set(call.failing) if isinstance(call, Task) else set()
+    failing = set(call.failing) if isinstance(call, task.Task) else set()
     for job in jobs:
         yield call([(key, rows) for key, rows in job if key not in failing])
 

@@ -14,9 +14,8 @@ from kumihimo.core.records import Chunk, Mention, Record, Reference
 from kumihimo.core.spans import Explanation, Phrase, Reason
 from kumihimo.core.table import Table
 from kumihimo.index.rules.ner_words import WORDS
+from kumihimo.text import name_keys, scripts
 from kumihimo.text.dates import list_dates
-from kumihimo.text.name_keys import name_key
-from kumihimo.text.scripts import char_kinds
 from kumihimo.text.sentences import collapse_spaces, shorten_line
 from kumihimo.text.tokens import mark_matches, snippet_at, subject_terms
 from kumihimo.text.translation import join_words, translate
@@ -66,7 +65,7 @@ def _find_pieces(question: str, plain: str) -> Iterator[tuple[int, int]]:
 
     A run of ideographs gives the parts that the text has.
     """
-    for piece in _PIECE.finditer(char_kinds(question)):
+    for piece in _PIECE.finditer(scripts.char_kinds(question)):
         start, end = piece.span()
         if not piece[1]:
             yield start, end
@@ -81,7 +80,7 @@ def _find_pieces(question: str, plain: str) -> Iterator[tuple[int, int]]:
 
 def _term_places(text: str) -> dict[str, set[int]]:
     places = defaultdict[str, set[int]](set)
-    for place, piece in enumerate(_PIECE.finditer(char_kinds(text))):
+    for place, piece in enumerate(_PIECE.finditer(scripts.char_kinds(text))):
         for term in _piece_terms(text[slice(*piece.span())]):
             places[term].add(place)
     return places
@@ -126,7 +125,7 @@ def _describe_link(reason: Reason) -> str:
     """Return the link as a clause; empty without one."""
     if not reason.linked:
         return ""
-    same, subject = name_key(reason.name) == name_key(reason.subject), reason.subject
+    same, subject = name_keys.name_key(reason.name) == name_keys.name_key(reason.subject), reason.subject
     passage = translate(f"passage {reason.rank} on {subject}" if reason.rank else f"a passage on {subject}")
     if not reason.continues:
         return translate(f"mentions {reason.name}, as does {passage}")

@@ -4,8 +4,7 @@ from threading import Condition
 from typing import Any, Literal
 
 from kumihimo.app.ask.query import Query
-from kumihimo.app.opened.catalogue import uses_llm
-from kumihimo.app.opened.open_index import IndexAddress, OpenIndex
+from kumihimo.app.opened import catalogue, open_index
 from kumihimo.app.processes.fair_places import FairPlaces
 from kumihimo.app.processes.question_process import HANDLER, pack, unpack
 from kumihimo.core.cancel import CancelToken
@@ -17,7 +16,7 @@ _CLOSED = "the index was closed"
 _REMEDY = "ask it again; if that happens each time, ask it with `workers=0`, and report it"
 
 
-def needs_no_model(index: OpenIndex, query: Query, *, is_answer: bool) -> bool:
+def needs_no_model(index: open_index.OpenIndex, query: Query, *, is_answer: bool) -> bool:
     """Return whether a query calls no chat model and no server.
 
     query: with its method. is_answer: an answer is written, not only evidence found.
@@ -26,7 +25,7 @@ def needs_no_model(index: OpenIndex, query: Query, *, is_answer: bool) -> bool:
     if signature is None:
         return False  # the question names the error
     reranker = query.settings.get("reranker", index.settings.get(query.method, {}).get("reranker", "none"))
-    if uses_llm(models, signature) or (is_answer and models.chat("answer")) or reranker != "none":
+    if catalogue.uses_llm(models, signature) or (is_answer and models.chat("answer")) or reranker != "none":
         return False
     return "vector_search" not in signature.ports or models.paid_embedder is None
 
@@ -39,7 +38,7 @@ class QuestionPool:
     that is cancelled ends with its process.
     """
 
-    def __init__(self, address: IndexAddress, workers: int) -> None:
+    def __init__(self, address: open_index.IndexAddress, workers: int) -> None:
         self._places = FairPlaces(workers)
         self._address = pack(address)
         self._processes = [Worker(HANDLER, memory=0, max_file=0, variables=ONE_THREAD) for _ in range(workers + 1)]

@@ -9,9 +9,7 @@ from inspect import getdoc
 from pathlib import Path
 from typing import Annotated
 
-from kumihimo.core import network, wiring
-from kumihimo.core.settings import Bounds, Setting, SettingValues
-from kumihimo.core.signature import Signature, settings_of
+from kumihimo.core import network, settings, signature, wiring
 from kumihimo.generation.answer import answer
 from kumihimo.llm.registry import MODEL_SETTINGS, scope_chat_settings
 from kumihimo.rdf.store import rdf_prefixes
@@ -28,7 +26,7 @@ class BuildingSettings:
     """
 
     executor: Annotated[str, network.CLUSTER] = "inline"
-    workers: Annotated[int, Bounds(0, 10_000)] = 0
+    workers: Annotated[int, settings.Bounds(0, 10_000)] = 0
 
 
 ANSWER = "answer"  # the role of the answer writer
@@ -39,7 +37,7 @@ EVALUATION_ROLES = {  # roles in an evaluation
     "claimer": "The model that extracts and checks claims in `kumi eval claims`.",
     "scorer": "The model that splits answers into statements in `kumi eval score`.",
 }
-Settings = Mapping[str, Mapping[str, Setting]]  # scope -> name -> setting
+Settings = Mapping[str, Mapping[str, settings.Setting]]  # scope -> name -> setting
 
 
 @dataclass(frozen=True)
@@ -53,13 +51,13 @@ class SettingsRegistry:
         """Return the settings of each scope without its model settings."""
         return {
             **MODEL_SETTINGS,
-            ANSWER: settings_of(answer),
-            "building": settings_of(BuildingSettings),
-            "reading": settings_of(ReadingLimits),
-            "fetching": settings_of(FetchSettings),
+            ANSWER: signature.settings_of(answer),
+            "building": signature.settings_of(BuildingSettings),
+            "reading": signature.settings_of(ReadingLimits),
+            "fetching": signature.settings_of(FetchSettings),
             **self.catalogue.step_settings(),
             **{name: method.settings for name, method in self.catalogue.methods.items()},
-            "rdf": settings_of(rdf_prefixes),
+            "rdf": signature.settings_of(rdf_prefixes),
             **{role: {} for role in EVALUATION_ROLES},
         }
 
@@ -92,18 +90,18 @@ class SettingsRegistry:
             **EVALUATION_ROLES,
         }
 
-    def model_values(self, values: SettingValues) -> dict[str, dict[str, object]]:
+    def model_values(self, values: settings.SettingValues) -> dict[str, dict[str, object]]:
         """Return the values of the model settings of each scope."""
         own_models = {
             scope: {n: v for n, v in values[scope].items() if n not in self.own[scope]} for scope in self.llm_scopes
         }
         return {**{name: dict(values[name]) for name in MODEL_SETTINGS}, **own_models}
 
-    def own_values(self, values: SettingValues) -> dict[str, dict[str, object]]:
+    def own_values(self, values: settings.SettingValues) -> dict[str, dict[str, object]]:
         """Return the values of each scope without those of its model settings."""
         return {scope: {n: v for n, v in values[scope].items() if n in self.own[scope]} for scope in values}
 
-    def non_default(self, values: SettingValues) -> dict[str, object]:
+    def non_default(self, values: settings.SettingValues) -> dict[str, object]:
         """Return the values that differ from the defaults, by full name."""
         return {
             f"{scope}.{name}": value
@@ -127,7 +125,7 @@ RECALL: Mapping[str, tuple[float, ...]] = {
 }
 
 
-def setting_help(name: str, method: Signature) -> Mapping[str, str]:
+def setting_help(name: str, method: signature.Signature) -> Mapping[str, str]:
     """Return what each setting of a method does, as docs/settings.md has it.
 
     A method of a plug-in says so in its docstring, in sentences such as `depth: how many steps.`

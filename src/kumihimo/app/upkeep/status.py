@@ -6,16 +6,13 @@ from typing import Any
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.community_tree import index_levels, table_or_empty
 from kumihimo.app.browse.document_list import partial_documents
-from kumihimo.app.build.batch import count_waiting
-from kumihimo.app.build.graph_edits import find_unmatched
-from kumihimo.app.build.remote_sources import describe_source
-from kumihimo.app.opened.catalogue import missing_entries
-from kumihimo.app.opened.open_index import OpenIndex
+from kumihimo.app.build import batch, graph_edits, remote_sources
+from kumihimo.app.opened import catalogue, open_index
 from kumihimo.app.opened.results import Status
 from kumihimo.storage.database import Database
 
 
-def read_status(index: OpenIndex, *, levels: bool, rights: str = "", modularity: bool = True) -> Status:
+def read_status(index: open_index.OpenIndex, *, levels: bool, rights: str = "", modularity: bool = True) -> Status:
     """Return the contents, failures and size of an index.
 
     levels: include the figures of each community level. rights: as for `Kumihimo.retrieve`; what does not follow from
@@ -26,7 +23,7 @@ def read_status(index: OpenIndex, *, levels: bool, rights: str = "", modularity:
         tables = db, index.catalogue, index.settings, index.tokenizer
         snapshot = Snapshot(*tables, index.models, {}, rights=rights.strip())
         status = _read_visible(snapshot, levels, modularity=modularity)
-        rest = {} if snapshot.rights else {**_read_rest(index, db), "unmatched": find_unmatched(snapshot)}
+        rest = {} if snapshot.rights else {**_read_rest(index, db), "unmatched": graph_edits.find_unmatched(snapshot)}
         return replace(status, **rest)
 
 
@@ -49,25 +46,25 @@ def _read_visible(snapshot: Snapshot, levels: bool, *, modularity: bool) -> Stat
         modularity=index_modularity(snapshot) if modularity else None,
         levels=index_levels(snapshot) if levels else (),
         changed_reports=sum(added != "[]" for (added,) in table_or_empty(snapshot, "reports").columns("added")),
-        missing=missing_entries(db, snapshot.catalogue),
+        missing=catalogue.missing_entries(db, snapshot.catalogue),
     )
 
 
-def _read_rest(index: OpenIndex, db: Database) -> dict[str, Any]:
+def _read_rest(index: open_index.OpenIndex, db: Database) -> dict[str, Any]:
     """Return the facts about the whole index, by field."""
     from kumihimo.index.sources import load_sources
 
     sources = load_sources(db, index.base)
     return {
         "folder": str(index.place),
-        "sources": {source.name: describe_source(source) for source in sources.values()},
+        "sources": {source.name: remote_sources.describe_source(source) for source in sources.values()},
         "removed": tuple(rule for source in sources.values() for rule in source.rules if not rule.startswith("!")),
         "settings": index.settings_registry.non_default(db.meta("settings", {})),
         "failed": db.failures(),
         "bytes": index.store.size(),
         "cache": index.cache.stats(),
         "spent": tuple(index.cache.usage()),
-        "waiting": count_waiting(index),
+        "waiting": batch.count_waiting(index),
     }
 
 

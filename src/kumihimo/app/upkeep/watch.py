@@ -6,8 +6,7 @@ from pathlib import Path
 
 from kumihimo.app.build.index_paths import index_paths
 from kumihimo.app.build.prepare_build import RollBack, absolute_paths, prepare_build
-from kumihimo.app.opened.open_index import OpenIndex
-from kumihimo.app.opened.results import Built
+from kumihimo.app.opened import open_index, results
 from kumihimo.core.errors import ConsentRequired, IndexUnavailable, KumiError, SettingsError, SourceError
 from kumihimo.core.task import Progress
 from kumihimo.index.sources import load_sources
@@ -22,14 +21,14 @@ LONGEST_MS = 30_000  # that changes without a pause wait for a build
 
 
 def watch_sources(
-    index: OpenIndex,
+    index: open_index.OpenIndex,
     paths: Sequence[str | Path] = (),
     methods: Sequence[str] = (),
     caps: Caps | None = None,
     *,
     progress: Progress | None = None,
     changes: Changes | None = None,
-) -> Iterator[Built | KumiError]:
+) -> Iterator[results.Built | KumiError]:
     """Build the index at first and after each change.
 
     Yields the result of each build, or its error, after which it goes on. Changes during a build cause one build more.
@@ -45,7 +44,7 @@ def watch_sources(
     result = _build(index, paths, methods, budget, progress)
     yield result
     for _ in (changes or watch_files)(_watched_paths(index, absolute), index.folder.resolve()):
-        if isinstance(result, Built):  # the paths are sources now
+        if isinstance(result, results.Built):  # the paths are sources now
             paths, methods, fetch = (), (), False
         result = _build(index, paths, methods, budget, progress, fetch=fetch)
         yield result
@@ -80,7 +79,7 @@ def is_watched(path: Path, paths: Sequence[Path], index: Path) -> bool:
         return True
 
 
-def _may_cost(index: OpenIndex, paths: Sequence[Path], methods: Sequence[str]) -> bool:
+def _may_cost(index: open_index.OpenIndex, paths: Sequence[Path], methods: Sequence[str]) -> bool:
     """Return whether builds of these paths may call a paid model."""
     may_cost = False
     with suppress(RollBack), index.store.write_transaction(wait=True) as db:
@@ -89,7 +88,7 @@ def _may_cost(index: OpenIndex, paths: Sequence[Path], methods: Sequence[str]) -
     return may_cost
 
 
-def _watched_paths(index: OpenIndex, named: Sequence[Path]) -> list[Path]:
+def _watched_paths(index: open_index.OpenIndex, named: Sequence[Path]) -> list[Path]:
     """Return the folders and files of all sources that exist.
 
     named: the paths that become sources, which they are not yet if the first build has failed.
@@ -101,14 +100,14 @@ def _watched_paths(index: OpenIndex, named: Sequence[Path]) -> list[Path]:
 
 
 def _build(
-    index: OpenIndex,
+    index: open_index.OpenIndex,
     paths: Sequence[str | Path],
     methods: Sequence[str],
     budget: Budget,
     progress: Progress | None,
     *,
     fetch: bool = True,
-) -> Built | KumiError:
+) -> results.Built | KumiError:
     """Build once, and return the result or the error.
 
     fetch: also ask for what is not on this machine.

@@ -13,12 +13,10 @@ from kumihimo.cli import options, printing
 from kumihimo.cli.evaluating import options as shared
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.task import Progress
+from kumihimo.evaluate import comparison, points
 from kumihimo.evaluate.bias import BiasReport, LengthAdjustedRate, measure_bias, self_judging_of
-from kumihimo.evaluate.comparison import Comparison, compare_by_criteria
-from kumihimo.evaluate.judging import protocols, verdicts
+from kumihimo.evaluate.judging import protocols, refusals, verdicts
 from kumihimo.evaluate.judging.blinding import StripMode
-from kumihimo.evaluate.judging.refusals import is_unanswerable
-from kumihimo.evaluate.points import WinRate, points_by_pair
 from kumihimo.evaluate.records import Rating, Verdict
 from kumihimo.llm.cached_llm import StructuredLLM
 
@@ -174,7 +172,7 @@ class JudgingRun:
         if missing := verdicts.count_unanswered(inputs.questions, inputs.answers):
             names = ", ".join(f"{system} ({n:,})" for system, n in missing.items())
             remarks.append(f"Questions without an answer, not judged: {names}.")
-        if empty := sum(map(is_unanswerable, inputs.questions)):
+        if empty := sum(map(refusals.is_unanswerable, inputs.questions)):
             remarks.append(f"Questions without an answer in the documents, not judged: {empty:,}.")
         if inputs.single_generation and self.protocol.name == "debiased":
             command = f"kumi eval run --methods {','.join(inputs.single_generation)} --generations 2"
@@ -209,7 +207,7 @@ class JudgingRun:
         """Return the win rates and bias checks; print them for a person."""
         inputs = self.inputs
         clusters = {question.id: question.cluster for question in inputs.questions}
-        comparisons = compare_by_criteria(points_by_pair(rows), clusters)
+        comparisons = comparison.compare_by_criteria(points.points_by_pair(rows), clusters)
         bias = measure_bias(rows, inputs.questions, inputs.answers, self.kumi.tokenizer)
         if not self.session.as_json:
             if comparisons:
@@ -264,14 +262,14 @@ def _format_lengths(row: LengthAdjustedRate) -> tuple[str, ...]:
     return row.criterion, row.a, row.b, *tokens, raw, matched, f"{row.matched.n:,}", adjusted
 
 
-def _format_rate(rate: WinRate) -> tuple[str, str, str]:
+def _format_rate(rate: points.WinRate) -> tuple[str, str, str]:
     if rate.value is None:
         return "–", rate.why, "0"
     interval = "–" if rate.low is None else f"{rate.low:.1f}–{rate.high:.1f}"
     return f"{rate.value:.1f}", interval, f"{rate.n:,}"
 
 
-def _format_comparison(pair: Comparison) -> tuple[str, ...]:
+def _format_comparison(pair: comparison.Comparison) -> tuple[str, ...]:
     interval = f"{pair.low:.1f}–{pair.high:.1f}" if pair.low < pair.high else "–"
     p = "< .001" if pair.corrected < 0.001 else f"{pair.corrected:.3f}"
     return pair.metric, pair.a, pair.b, f"{pair.mean:.1f}", interval, f"{pair.n:,}", f"{pair.z:.2f}", p

@@ -12,9 +12,8 @@ from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.facade import Kumihimo
 from kumihimo.cli import options, printing
 from kumihimo.cli.evaluating.options import Merge, Replace, StudyOption, raise_failures
+from kumihimo.core import task, wiring
 from kumihimo.core.errors import ItemFailed, SettingsError
-from kumihimo.core.task import Progress
-from kumihimo.core.wiring import ROOT
 from kumihimo.evaluate import grounded_questions, importers, question_generation
 from kumihimo.evaluate.gold import read_index_layout, resolve_gold
 from kumihimo.evaluate.records import EvalQuestion
@@ -157,7 +156,7 @@ def _read_description(description: str) -> str:
 
 
 def _generate_questions(
-    snapshot: Snapshot, llm: StructuredLLM, description: str, request: dict[str, Any], progress: Progress | None
+    snapshot: Snapshot, llm: StructuredLLM, description: str, request: dict[str, Any], progress: task.Progress | None
 ) -> question_generation.GeneratedQuestions:
     parts: list[question_generation.GeneratedQuestions] = []
     if request["personas"]:
@@ -231,7 +230,7 @@ def _gold_texts(kumi: Kumihimo, questions: Sequence[EvalQuestion]) -> Callable[[
         with kumi.snapshot() as snapshot:
             layout = read_index_layout(snapshot)
             for id, passages in resolve_gold(snapshot, layout, unquoted).items():
-                places = [(snapshot.table(ROOT)[layout.ids[p.uri]].text, p) for p, *_ in passages.values()]
+                places = [(snapshot.table(wiring.ROOT)[layout.ids[p.uri]].text, p) for p, *_ in passages.values()]
                 texts[id] = [text[place.start : place.end] for text, place in places]
     return lambda question: texts[question.id]
 

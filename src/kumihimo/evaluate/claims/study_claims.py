@@ -11,9 +11,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from kumihimo.core import digests, task
 from kumihimo.core.context import Tokenizer
-from kumihimo.core.digests import hash_parts
-from kumihimo.core.task import Progress
 from kumihimo.evaluate import fabrication
 from kumihimo.evaluate.claims import stages
 from kumihimo.evaluate.records import AnswerClaim, AnswerSentence, EvalQuestion, SystemAnswer, ValuesByMeasure
@@ -29,7 +28,7 @@ def extract_answer_claims(
     answers: Iterable[SystemAnswer],
     llm: protocols.LLM,
     votes: stages.Votes = stages.PAPER_VOTES,
-    progress: Progress | None = None,
+    progress: task.Progress | None = None,
 ) -> ClaimExtraction:
     """Extract the claims of these answers, and record each sentence's outcome.
 
@@ -126,7 +125,7 @@ def select_claim_inputs(
     """
     names = study.select_systems(systems)
     questions = study.questions()
-    sampled_questions = sorted(questions, key=lambda question: hash_parts(question.id))[: sample or None]
+    sampled_questions = sorted(questions, key=lambda question: digests.hash_parts(question.id))[: sample or None]
     sampled_ids = {question.id for question in sampled_questions}
     answers = {name: [a for a in study.answers(name) if a.question in sampled_ids] for name in names}
     other_answers: dict[tuple[str, str], list[SystemAnswer]] = {}
@@ -144,7 +143,7 @@ def extract_checked_claims(
     votes: stages.Votes,
     checks: ClaimChecks,
     notify: Callable[[str], None],
-    progress: Progress | None = None,
+    progress: task.Progress | None = None,
 ) -> ClaimExtraction:
     """Extract the claims, run the checks, and return claims and sentences.
 
@@ -231,13 +230,13 @@ def describe_claim_run(inputs: ClaimInputs, llm: protocols.LLM, votes: stages.Vo
         "temperature": [stages.VOTE_TEMPERATURE if n > 1 else None for n in votes],
         **used,
         "prompts": prompt_digests(prompts),
-        "questions": hash_parts(*map(row_to_json, inputs.questions)),
+        "questions": digests.hash_parts(*map(row_to_json, inputs.questions)),
     }
     entries: dict[str, dict[str, Any]] = {}
     for system, rows in inputs.answers.items():
         others = [row for (name, _), other_rows in inputs.other_answers.items() if name == system for row in other_rows]
-        entries[system] = {**settings, "answers": hash_parts(*map(row_to_json, rows))}
-        entries[system] |= {"others": hash_parts(*map(row_to_json, others))} if others else {}
+        entries[system] = {**settings, "answers": digests.hash_parts(*map(row_to_json, rows))}
+        entries[system] |= {"others": digests.hash_parts(*map(row_to_json, others))} if others else {}
     return entries
 
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from kumihimo.evaluate.comparison import mean_points
+from kumihimo.evaluate import comparison, records
 from kumihimo.evaluate.points import CriterionPair, points_by_pair, with_swapped_pairs
-from kumihimo.evaluate.records import AnswerSource, EvalQuestion, SystemAnswer, Verdict
 from kumihimo.evaluate.report.summary_data import StudyResults
 from kumihimo.page import shorten
 
@@ -77,7 +76,7 @@ def _describe_cuts(sizes: Sequence[int], longest: int, noun: str, file: str) -> 
         yield f"{longer:,} of {len(sizes):,} {noun} are cut to {longest:,} bytes: see {file} for the full text."
 
 
-def _quote_text(citation: AnswerSource) -> str:
+def _quote_text(citation: records.AnswerSource) -> str:
     """Return a quotation on one line, at most 500 characters."""
     return " ".join(citation.text.split())[:_LONGEST_QUOTE]
 
@@ -115,7 +114,7 @@ def _mean_points(study: StudyResults, question: str) -> list[float | None]:
     """Return each system's mean points by the deciding criterion."""
     points = study.deciding_criterion.points if study.deciding_criterion else {}
     own = {sides: {question: values[question]} for sides, values in points.items() if question in values}
-    means = mean_points(own)
+    means = comparison.mean_points(own)
     return [round(means[system], 1) if system in means else None for system in study.systems]
 
 
@@ -124,7 +123,7 @@ def question_details(studies: Sequence[StudyResults], limits: DetailLimits) -> I
     for position, study in enumerate(studies):
         points = points_by_pair(study.verdicts)
         pairs = with_swapped_pairs(points) | points_by_pair(study.verdicts, self_pairs=True)
-        verdicts: dict[str, list[Verdict]] = defaultdict(list)
+        verdicts: dict[str, list[records.Verdict]] = defaultdict(list)
         for verdict in study.verdicts:
             verdicts[verdict.question].append(verdict)
         for n, question in enumerate(study.questions):
@@ -134,8 +133,8 @@ def question_details(studies: Sequence[StudyResults], limits: DetailLimits) -> I
 
 def _question_data(
     study: StudyResults,
-    question: EvalQuestion,
-    verdicts: Sequence[Verdict],
+    question: records.EvalQuestion,
+    verdicts: Sequence[records.Verdict],
     means: Mapping[CriterionPair, float],
     limits: DetailLimits,
 ) -> dict[str, Any]:
@@ -145,7 +144,7 @@ def _question_data(
     """
     names: dict[str, int] = {}
 
-    def key(row: CriterionPair | Verdict) -> list[int]:
+    def key(row: CriterionPair | records.Verdict) -> list[int]:
         """Return the positions of protocol, criterion and both systems."""
         name_positions = [names.setdefault(name, len(names)) for name in (row.protocol, row.criterion)]
         return [*name_positions, study.systems.index(row.a), study.systems.index(row.b)]
@@ -169,7 +168,7 @@ def _question_data(
     }
 
 
-def _answer_row(row: SystemAnswer, limits: DetailLimits) -> list[Any]:
+def _answer_row(row: records.SystemAnswer, limits: DetailLimits) -> list[Any]:
     """Return an answer with its citations and usage."""
     citations = [
         [
@@ -192,7 +191,7 @@ def _measure_values(study: StudyResults, system: str, question: str) -> list[lis
     ]
 
 
-def _verdict_row(verdict: Verdict, limits: DetailLimits) -> list[Any]:
+def _verdict_row(verdict: records.Verdict, limits: DetailLimits) -> list[Any]:
     """Return a verdict as a row of the page."""
     reason = truncate_bytes(verdict.reason, limits.reason) if verdict.replicate in limits.replicates else None
     result = [verdict.winner or verdict.status, int(verdict.role == "second_judge")]

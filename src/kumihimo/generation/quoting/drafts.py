@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kumihimo.core.answer import Part, PartKind, Status
-from kumihimo.core.spans import Citation, Span
+from kumihimo.core import answer, spans
 from kumihimo.text.sentences import collapse_spaces
 
 MAX_CHARS, MAX_LONG_CHARS = 1200, 2000  # of an answer, and of a list or of topics
@@ -198,16 +197,16 @@ class Draft:
     """The parts of an answer, up to a number of characters."""
 
     limit: int = MAX_CHARS
-    status: Status = "answered"
-    parts: list[Part] = field(default_factory=list)
-    citations: list[Citation] = field(default_factory=list)
+    status: answer.Status = "answered"
+    parts: list[answer.Part] = field(default_factory=list)
+    citations: list[spans.Citation] = field(default_factory=list)
     size: int = 0  # characters so far, with the numbers of sources
 
-    def add(self, line: str, kind: PartKind = "note") -> bool:
+    def add(self, line: str, kind: answer.PartKind = "note") -> bool:
         """Add a line, if there is room."""
         return self._add(kind, line, [])
 
-    def quote(self, span: Span, before: str = "") -> bool:
+    def quote(self, span: spans.Span, before: str = "") -> bool:
         """Add a quotation to a list, if it fits.
 
         Dots show that its sentence goes on.
@@ -216,12 +215,12 @@ class Draft:
         dots = "" if not text[-1:].isalnum() and text[-1:] not in ",、，" else " …"
         return self.cite(f"{before}{text}{dots}", span)
 
-    def cite(self, line: str, span: Span, kind: PartKind = "list") -> bool:
+    def cite(self, line: str, span: spans.Span, kind: answer.PartKind = "list") -> bool:
         """Add a line with its source, if it fits."""
-        return self._add(kind, line, [Citation(len(self.citations) + 1, span)])
+        return self._add(kind, line, [spans.Citation(len(self.citations) + 1, span)])
 
-    def _add(self, kind: PartKind, line: str, citations: list[Citation]) -> bool:
-        new = Part.ending_with(kind, line, citations)
+    def _add(self, kind: answer.PartKind, line: str, citations: list[spans.Citation]) -> bool:
+        new = answer.Part.ending_with(kind, line, citations)
         size = len(new.marked().text)
         if self.size + size > self.limit:
             return False
@@ -233,12 +232,12 @@ class Draft:
         return True
 
 
-def cut_span(span: Span, start: int, end: int) -> Span:
+def cut_span(span: spans.Span, start: int, end: int) -> spans.Span:
     """Return a part of a span, by its characters."""
     return replace(span, start=span.start + start, end=span.start + end, text=span.text[start:end])
 
 
-def shorten_span(chunk: Span, start: int, end: int) -> Span:
+def shorten_span(chunk: spans.Span, start: int, end: int) -> spans.Span:
     """Return a sentence of at most 160 characters, cut between words."""
     if end - start > _SENTENCE_CHARS:
         cut = chunk.text.rfind(" ", start, start + _SENTENCE_CHARS)

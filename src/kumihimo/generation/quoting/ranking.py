@@ -11,9 +11,8 @@ from kumihimo.core.spans import Span
 from kumihimo.core.table import Table
 from kumihimo.generation.quoting.windows import MAX_WIDTH, Headings, Region, Window
 from kumihimo.llm.protocols import Embedder
-from kumihimo.text.question import ParsedQuestion
+from kumihimo.text import question, word_variants
 from kumihimo.text.tokens import content_tokens, subject_terms, tokenize
-from kumihimo.text.word_variants import WordIndex
 
 MAX_PASSAGES = 3
 _KATAKANA = re.compile("[ァ-ヺー]{3,}")
@@ -80,11 +79,11 @@ class Passage:
 
 
 def choose_passages(
-    asked: ParsedQuestion,
+    asked: question.ParsedQuestion,
     context: Context,
     reader: IndexReader,
     encoder: Embedder | None = None,
-    index: WordIndex | None = None,
+    index: word_variants.WordIndex | None = None,
     subjects: Sequence[str] = (),
 ) -> list[Passage]:
     """Return up to three passages of the evidence, best first.
@@ -97,7 +96,7 @@ def choose_passages(
         windows = _compare_by_meaning(asked, windows, encoder)
     elif not any(window.match for window in windows):  # of no word there is a pair: a single ideograph may be one
         windows = [window for window in windows if not asked.terms.isdisjoint(subject_terms(window.span.text))]
-    found = [list(find_windows(ParsedQuestion(subject), context, reader, index)) for subject in subjects]
+    found = [list(find_windows(question.ParsedQuestion(subject), context, reader, index)) for subject in subjects]
     best = [max(own, key=lambda passage: passage.match) for own in found if any(window.match for window in own)]
     return select_passages(windows, best)
 
@@ -127,7 +126,7 @@ class _Counts(NamedTuple):
 
 
 def find_windows(
-    asked: ParsedQuestion, context: Context, reader: IndexReader, index: WordIndex | None
+    asked: question.ParsedQuestion, context: Context, reader: IndexReader, index: word_variants.WordIndex | None
 ) -> Iterator[Passage]:
     """Yield the windows of the best evidence with their scores."""
     words = content_tokens(asked.subject or asked.text)
@@ -156,7 +155,7 @@ def find_windows(
                     yield Passage(region, window, part, above, coverage, match, rank, score, copies=copies)
 
 
-def _weigh(asked: ParsedQuestion, words: Sequence[str], index: WordIndex | None) -> list[float]:
+def _weigh(asked: question.ParsedQuestion, words: Sequence[str], index: word_variants.WordIndex | None) -> list[float]:
     """Return the weights of words: a word in katakana counts once.
 
     Its pairs of characters share the weight, which a name of many pairs would have several times.
@@ -199,7 +198,7 @@ class _Scores:
         return self.counts[key]
 
 
-def _compare_by_meaning(asked: ParsedQuestion, windows: Iterable[Passage], encoder: Embedder) -> list[Passage]:
+def _compare_by_meaning(asked: question.ParsedQuestion, windows: Iterable[Passage], encoder: Embedder) -> list[Passage]:
     """Return the best windows, scored by similarity to the question, too."""
     passages = sorted(windows, key=lambda passage: -passage.score)[:_MAX_ENCODED]
     texts = ["\n".join((*passage.headings, passage.span.text)) for passage in passages]

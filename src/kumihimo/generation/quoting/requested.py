@@ -4,10 +4,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from kumihimo.core import answer, digests, records
+from kumihimo.core import answer, digests, records, table
 from kumihimo.core.context import Context, Evidence, Result, Tokenizer
 from kumihimo.core.spans import Span
-from kumihimo.core.table import Table
 from kumihimo.generation.phrases import question_language
 from kumihimo.generation.quoting import outlines, ranking, selected, table_rows
 from kumihimo.generation.quoting.drafts import Draft
@@ -86,7 +85,7 @@ def _split_lines(parts: Sequence[answer.Part]) -> Iterator[tuple[str, list[Span]
             yield line, [citation.span for citation in part.citations if citation.n in numbers]
 
 
-def _chunks_at(spans: Iterable[Span], chunks: Table[records.Chunk] | None) -> tuple[records.Reference, ...]:
+def _chunks_at(spans: Iterable[Span], chunks: table.Table[records.Chunk] | None) -> tuple[records.Reference, ...]:
     """Return the passages in which the spans begin."""
     found: list[str] = []
     if chunks is None:
@@ -98,7 +97,7 @@ def _chunks_at(spans: Iterable[Span], chunks: Table[records.Chunk] | None) -> tu
     return tuple(("chunks", id) for id in found)
 
 
-def _read_documents(documents: Sequence[str], chunks: Table[records.Chunk], budget: int) -> tuple[Context, bool]:
+def _read_documents(documents: Sequence[str], chunks: table.Table[records.Chunk], budget: int) -> tuple[Context, bool]:
     """Return the passages of documents, and whether these are all.
 
     Those of a longer document are stretches at equal distances. Their score is 0: none is left out of a prompt.

@@ -15,9 +15,8 @@ from kumihimo.generation.quoting.overview import find_part
 from kumihimo.generation.quoting.passages import Passages, best_sentence, read_passages
 from kumihimo.generation.quoting.ranking import IndexReader
 from kumihimo.generation.quoting.selection import QUOTES, SIGNS
+from kumihimo.text import sentences, tokens
 from kumihimo.text.dates import compare_dates
-from kumihimo.text.sentences import split_blocks
-from kumihimo.text.tokens import subject_terms
 
 _MAX_ITEMS = 20
 _MIN_DATED = 0.8  # of the documents: else another one may be the newest
@@ -81,7 +80,7 @@ def write_selected(selection: Mapping[str, str], reader: IndexReader, language: 
         if passages:
             line = f"- {name} ({say_count('passage', len(each.mentions), language)}): "
             passage = passages.span(each.mentions[0])
-            sentence = best_sentence(passage.text, frozenset(subject_terms(mention)))
+            sentence = best_sentence(passage.text, frozenset(tokens.subject_terms(mention)))
             draft.quote(shorten_span(passage, *sentence), line)
         else:
             known = ", ".join(filter(None, [*each.values.get("author", ()), each.day]))
@@ -94,12 +93,12 @@ def write_selected(selection: Mapping[str, str], reader: IndexReader, language: 
 def _read_documents(mention: str, folder: str, passages: Passages | None, reader: IndexReader) -> Iterator[_Listed]:
     """Yield all documents with what conditions are about."""
     mentions = defaultdict[str, list[int]](list)
-    if passages and subject_terms(mention):
+    if passages and tokens.subject_terms(mention):
         numbers = passages.mentioning(mention)
         phrase = mention.strip(QUOTES).casefold()
         exact = any(phrase in passages.texts[number].casefold() for number in numbers)
         # words of a description that stand apart are no mention
-        is_sure = exact or len(subject_terms(mention)) <= _MAX_SUBJECT or not mention.isascii()
+        is_sure = exact or len(tokens.subject_terms(mention)) <= _MAX_SUBJECT or not mention.isascii()
         for number in numbers if is_sure else ():
             mentions[passages.document(number)].append(number)
     table, here = reader.find_table("documents"), find_part(folder, reader)
@@ -157,5 +156,5 @@ def _plain(text: str) -> str:
 def _first_block(uri: str, reader: IndexReader) -> Span:
     """Return the first block of a document."""
     text, _, body = reader.document(uri)
-    start, end = next(((block.start, block.end) for block in split_blocks(text, body)), (body, body))
+    start, end = next(((block.start, block.end) for block in sentences.split_blocks(text, body)), (body, body))
     return Span("", uri, start, end, text[start:end])

@@ -10,8 +10,7 @@ from math import log, sqrt
 from kumihimo.generation.quoting.selection import read_rules
 from kumihimo.index.rules.ner_cjk import has_cjk
 from kumihimo.index.rules.ner_words import WORDS
-from kumihimo.text.question_types import class_stems
-from kumihimo.text.tokens import word_root, word_tokens
+from kumihimo.text import question_types, tokens
 
 _RUN = re.compile(r"[^\W_][\w'’-]*(?: +[^\W_][\w'’-]*)*")
 _LABEL = re.compile(r"^[^\s:：.!?。！？][^:：.!?。！？\n]{0,38}[:：](?=\s|[^\x00-\xff])", re.MULTILINE)
@@ -54,9 +53,9 @@ def collect_phrases(texts: Sequence[str], left_out: Iterable[str] = ()) -> list[
 
     left_out: names that are no topics. Speakers' labels are none either.
     """
-    names = {tuple(word_tokens(name)) for name in left_out}
+    names = {tuple(tokens.word_tokens(name)) for name in left_out}
     labels: Counter[str] = Counter(label[0][:-1] for text in texts for label in _LABEL.finditer(text))
-    names |= {tuple(word_tokens(label)) for label, count in labels.items() if count > 1}
+    names |= {tuple(tokens.word_tokens(label)) for label, count in labels.items() if count > 1}
     single = {word for name in names for word in name}
     uses: defaultdict[tuple[str, ...], list[_Use]] = defaultdict(list)
     for number, text in enumerate(texts):
@@ -121,16 +120,16 @@ def _read_word(word: str) -> tuple[str, str, bool]:
     folded = word.casefold().replace("’", "'")
     bare = folded.removesuffix("'s")
     words, stems = _no_topics()
-    if len(bare) < 3 or "'" in bare or bare[0].isdigit() or bare in words or word_root(bare) in stems:
+    if len(bare) < 3 or "'" in bare or bare[0].isdigit() or bare in words or tokens.word_root(bare) in stems:
         return "", "", folded in _BEFORE_NOUN
-    return word_root(bare), re.sub("['’]s$", "", word), False
+    return tokens.word_root(bare), re.sub("['’]s$", "", word), False
 
 
 @cache
 def _no_topics() -> tuple[frozenset[str], frozenset[str]]:
     """Return the words and the stems that name no topic."""
     words = WORDS["stop_words"] | WORDS["sentence_openers"] | {*read_rules("requests")["topics"]["light"].split()}
-    return words, class_stems("corpus parts", "possible parts", "topics", "views", "generic")
+    return words, question_types.class_stems("corpus parts", "possible parts", "topics", "views", "generic")
 
 
 def _phrases_of_run(

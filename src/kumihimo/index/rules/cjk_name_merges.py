@@ -4,8 +4,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 
 from kumihimo.index.name_records import PERSON_TYPES
-from kumihimo.index.rules import ner_cjk, ner_words
-from kumihimo.index.rules.name_forms import NAME_WORDS, NameForm
+from kumihimo.index.rules import name_forms, ner_cjk, ner_words
 from kumihimo.text.similarity import is_cjk
 
 _HONORIFIC = re.compile(
@@ -13,14 +12,14 @@ _HONORIFIC = re.compile(
 )
 _IDEOGRAPHS = re.compile("[々〆\u3400-\u9fff]+")
 _FOREIGN_PARTS = re.compile("[・·‧•＝=]")
-_COMMON_END = re.compile(f"(?:{'|'.join(sorted(NAME_WORDS['cjk_common_ends']))}|大)$")
+_COMMON_END = re.compile(f"(?:{'|'.join(sorted(name_forms.NAME_WORDS['cjk_common_ends']))}|大)$")
 _PLACE_KIND = re.compile("(?:[都県縣市町村州省]|地[方区區])$")
 _KINDS_OF_ONE_NAME = frozenset("都県縣州省")  # `東京` and `東京都` may be two things
 _TITLES = ner_words.alternatives("japanese_person_titles")
 _MAX_GIVEN = 3  # ideographs of a given name
 
 
-def find_merges(forms: Collection[NameForm], read_text: Callable[[], str]) -> Iterator[tuple[str, str, str]]:
+def find_merges(forms: Collection[name_forms.NameForm], read_text: Callable[[], str]) -> Iterator[tuple[str, str, str]]:
     """Yield (form, name, rule) for forms of one other name.
 
     read_text: returns the text of the document.
@@ -46,7 +45,7 @@ def find_merges(forms: Collection[NameForm], read_text: Callable[[], str]) -> It
 
 
 def _surnames(
-    plain: dict[str, NameForm], honoured: dict[str, list[str]], read_text: Callable[[], str]
+    plain: dict[str, name_forms.NameForm], honoured: dict[str, list[str]], read_text: Callable[[], str]
 ) -> Iterator[tuple[str, str, str]]:
     """Yield surnames in ideographs of the only person with them."""
     people = {
@@ -80,7 +79,7 @@ def _is_only(surname: str, name: str, text: str) -> bool:
 
 
 def _foreign_parts(
-    plain: dict[str, NameForm], honoured: Collection[str], read_text: Callable[[], str]
+    plain: dict[str, name_forms.NameForm], honoured: Collection[str], read_text: Callable[[], str]
 ) -> Iterator[tuple[str, str, str]]:
     """Yield parts of the only foreign name with them: `ジョブズ`.
 
@@ -93,7 +92,7 @@ def _foreign_parts(
             continue
         (parts,) = containing
         name = next(name for name, its_parts in names.items() if its_parts is parts)
-        is_person = parts[0] in NAME_WORDS["cjk_given_names"] or part in honoured or name in honoured
+        is_person = parts[0] in name_forms.NAME_WORDS["cjk_given_names"] or part in honoured or name in honoured
         is_end = part == parts[-1] or (is_person and part == parts[0])
         if not is_end or _is_in_other(part, name, plain):
             continue
@@ -101,7 +100,7 @@ def _foreign_parts(
             yield part, name, "surname" if part == parts[-1] else "given name"
 
 
-def _may_be_person(name: NameForm | None, read_text: Callable[[], str]) -> bool:
+def _may_be_person(name: name_forms.NameForm | None, read_text: Callable[[], str]) -> bool:
     """Return whether a name with a dot may be a person."""
     if not name or not PERSON_TYPES.isdisjoint(name.types):
         return bool(name)

@@ -10,8 +10,7 @@ from kumihimo.index.name_records import PERSON_TYPES
 from kumihimo.index.rules import cjk_name_merges
 from kumihimo.index.rules.name_forms import NAME_WORDS, NameForm, collect_forms, is_fuller
 from kumihimo.index.rules.ner_words import WORDS
-from kumihimo.text.name_keys import name_key
-from kumihimo.text.similarity import is_cjk
+from kumihimo.text import name_keys, similarity
 
 MergeTriple = tuple[str, str, str]  # form, name, rule
 
@@ -68,11 +67,11 @@ def resolve_names(
     )
     merges: dict[str, MergeTriple] = {}
     for form, name, rule in candidates:
-        key, target = name_key(form), name_key(name)
+        key, target = name_keys.name_key(form), name_keys.name_key(name)
         if key != target and frozenset((key, target)) not in distinct:
             merges.setdefault(key, (form, name, rule))
     triples = ((form, _last_name(key, merges), rule) for key, (form, _, rule) in merges.items())
-    return sorted(triple for triple in triples if frozenset(map(name_key, triple[:2])) not in distinct)
+    return sorted(triple for triple in triples if frozenset(map(name_keys.name_key, triple[:2])) not in distinct)
 
 
 def _last_name(key: str, merges: Mapping[str, MergeTriple]) -> str:
@@ -82,7 +81,7 @@ def _last_name(key: str, merges: Mapping[str, MergeTriple]) -> str:
     while key in merges and key not in visited:
         visited.add(key)
         name = merges[key][1]
-        key = name_key(name)
+        key = name_keys.name_key(name)
     return name
 
 
@@ -92,7 +91,7 @@ def _spelled_acronyms(acronyms: Iterable[tuple[str, str]]) -> Iterator[MergeTrip
     for short, expansion in sorted(acronyms):
         if _ROMAN_NUMBER.fullmatch(short):
             continue
-        expansions[short].setdefault(name_key(expansion), expansion)
+        expansions[short].setdefault(name_keys.name_key(expansion), expansion)
     for short, by_key in expansions.items():
         if len(by_key) == 1:
             yield short, next(iter(by_key.values())), "acronym"
@@ -108,7 +107,7 @@ class _DocumentNames:
     @cached_property
     def spaced(self) -> list[NameForm]:
         """Return the names in scripts with spaces."""
-        return [form for form in self.forms.values() if not is_cjk(form.form)]
+        return [form for form in self.forms.values() if not similarity.is_cjk(form.form)]
 
     @cached_property
     def full_names(self) -> dict[tuple[str, ...], NameForm]:
@@ -206,8 +205,8 @@ class _DocumentNames:
         """Yield names without their kind: `Oban`, `Oban University`."""
         longer: defaultdict[str, list[NameForm]] = defaultdict(list)
         for form in self.spaced:
-            if (head := _SHORTER.fullmatch(form.form)) and name_key(head[1]) in self.forms:
-                longer[name_key(head[1])].append(form)
+            if (head := _SHORTER.fullmatch(form.form)) and name_keys.name_key(head[1]) in self.forms:
+                longer[name_keys.name_key(head[1])].append(form)
         for key, names in longer.items():
             short = self.forms[key].form
             if len(names) == 1 and not self.is_place(short):
@@ -324,7 +323,7 @@ class _DocumentNames:
         """Yield abbreviations that need no explanation: `EU`."""
         for entry in NAME_WORDS["known_acronyms"]:
             short, _, name = entry.partition("=")
-            forms = self.forms.get(short), self.forms.get(name_key(name.replace("_", " ")))
+            forms = self.forms.get(short), self.forms.get(name_keys.name_key(name.replace("_", " ")))
             if forms[0] and forms[1] and forms[0].bare.isupper():
                 yield forms[0].form, forms[1].form, "acronym"
 
@@ -376,4 +375,4 @@ def _after_role(name: str) -> str:
     """
     words = name.split(" ")
     roles = [i for i, word in enumerate(words[:-2]) if word.lower() in NAME_WORDS["rank_titles"]]
-    return name_key(" ".join(words[roles[-1] + 1 :])) if roles else ""
+    return name_keys.name_key(" ".join(words[roles[-1] + 1 :])) if roles else ""

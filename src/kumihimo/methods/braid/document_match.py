@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from math import log
 
-from kumihimo.core.context import Context
-from kumihimo.core.table import Table
+from kumihimo.core import context, table
 from kumihimo.index.chunk_background import Description, date_terms
 from kumihimo.search.protocols import KeywordSearch
 from kumihimo.text.dates import compare_dates
@@ -36,7 +35,7 @@ class DocumentMatch:
 
 def match_documents(
     question: ParsedQuestion,
-    descriptions: Table[Description],
+    descriptions: table.Table[Description],
     keyword_search: KeywordSearch,
     candidates: Collection[str] = (),
 ) -> dict[str, DocumentMatch]:
@@ -48,7 +47,7 @@ def match_documents(
     """
     wording, total = question.wording, len(descriptions)
     text = _search_text(wording)
-    hits = keyword_search(descriptions, text, k=_MAX_HITS) if total > 1 and text.strip() else Context()
+    hits = keyword_search(descriptions, text, k=_MAX_HITS) if total > 1 and text.strip() else context.Context()
     rows = {item.record.id: item.record for item in hits if isinstance(item.record, Description)}
     last = list(rows)[-1] if len(rows) == _MAX_HITS else ""
     sample = descriptions.get_many(candidates) if last else {}

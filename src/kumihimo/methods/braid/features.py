@@ -6,9 +6,8 @@ from functools import cache, cached_property, lru_cache
 from itertools import repeat
 from math import exp
 
-from kumihimo.core.context import Context, Evidence
+from kumihimo.core import context, table
 from kumihimo.core.records import Chunk
-from kumihimo.core.table import Table
 from kumihimo.methods.braid.document_match import DocumentMatch
 from kumihimo.methods.braid.plain_match import Features, PlainMatcher
 from kumihimo.methods.braid.ppr import EntitySet, PassageGraph, Scores, top_ids
@@ -28,7 +27,7 @@ class CandidateReader:
     searches. documents: the documents that the question names.
     """
 
-    chunks: Table[Chunk]
+    chunks: table.Table[Chunk]
     keyword_search: KeywordSearch
     vector_search: VectorSearch
     matcher: PlainMatcher
@@ -46,7 +45,7 @@ class CandidateReader:
         hits = (
             self.vector_search(self.chunks, question, k=len(unscored), candidate_ids=unscored)
             if unscored
-            else Context()
+            else context.Context()
         )
         vector_scores = {**self.vector_scores, **positive_scores(hits)}
         document_scores = {id: match.score for id, match in self.documents.items()}
@@ -186,12 +185,12 @@ def _title_entity(title: str) -> str:
     return entity_id(name_key(name)) if name else ""
 
 
-def found_chunks(hits: Iterable[Evidence]) -> dict[str, Chunk]:
+def found_chunks(hits: Iterable[context.Evidence]) -> dict[str, Chunk]:
     """Return the chunks among the rows that a search found, by id."""
     return {item.record.id: item.record for item in hits if isinstance(item.record, Chunk)}
 
 
-def positive_scores(hits: Context) -> dict[str, float]:
+def positive_scores(hits: context.Context) -> dict[str, float]:
     """Return the score of each row, at least 0."""
     return {item.record.id: max(item.score, 0.0) for item in hits}
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from math import inf, log, sqrt
 
-from kumihimo.core.records import Mention
-from kumihimo.core.table import Table
+from kumihimo.core import records, table
 from kumihimo.text import lazy_numpy as np
 
 HUB_MENTIONS = 200  # an entity with more mentions is a hub: too common to link passages
@@ -25,7 +24,7 @@ EntitySet = Mapping[str, None]  # an ordered set
 class PassageGraph:
     """Passages and their entities, read lazily and cached for one question."""
 
-    mentions: Table[Mention]
+    mentions: table.Table[records.Mention]
     _entity_cache: dict[str, EntitySet] = field(default_factory=dict)
     _passage_cache: dict[str, tuple[str, ...]] = field(default_factory=dict)
 

@@ -6,9 +6,8 @@ from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 
-from kumihimo.core import digests, records, signature
+from kumihimo.core import digests, records, signature, table
 from kumihimo.core.context import Context, Evidence, KeyPoint, Tokenizer
-from kumihimo.core.table import Table
 from kumihimo.index.chunk_background import Description, document_date
 from kumihimo.llm import concurrency, prompts, protocols
 
@@ -84,7 +83,7 @@ def rows_to_sources(rows: Sequence[Evidence], dates: Mapping[str, str] = Mapping
     return [source._replace(place=place) for source, place in zip(sources, places, strict=True)]
 
 
-def document_dates(descriptions: Table[Description] | None, rows: Iterable[Evidence]) -> dict[str, str]:
+def document_dates(descriptions: table.Table[Description] | None, rows: Iterable[Evidence]) -> dict[str, str]:
     """Return the date of each document of the rows, by its id."""
     ids = list(dict.fromkeys(row.record.id.partition(".")[0] for row in rows))
     found = descriptions.get_many(ids) if descriptions is not None else {}

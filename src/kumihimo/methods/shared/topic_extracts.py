@@ -10,9 +10,8 @@ from unicodedata import normalize
 from kumihimo.core.context import Context, Evidence, Tokenizer
 from kumihimo.core.records import Chunk, Community, Member, Mention
 from kumihimo.core.table import Table
+from kumihimo.methods.shared import sentence_quality, spread
 from kumihimo.methods.shared.map_step import make_point
-from kumihimo.methods.shared.sentence_quality import rate_sentence
-from kumihimo.methods.shared.spread import assign_communities
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.sentences import collapse_spaces, split_blocks, split_sentences
 from kumihimo.text.tokens import subject_terms
@@ -77,7 +76,7 @@ def extract_topic_sentences(
     part_of: Mapping[str, str] = {}
     if mentions is not None and members is not None and communities is not None:
         ids = list(dict.fromkeys(sentence.chunk for _, sentence in scored))
-        part_of = assign_communities(ids, mentions, members, communities)
+        part_of = spread.assign_communities(ids, mentions, members, communities)
     selected = list(_select_diverse(scored, lambda id: {_document(id), part_of.get(id) or _document(id)}))
     chunk_ids = [sentence.chunk for _, sentence in selected]
     if len({part_of.get(id) or _document(id) for id in chunk_ids}) < _MIN_PARTS:
@@ -232,7 +231,7 @@ def _score_sentences(rarity: Mapping[str, float], candidates: Iterable[_Sentence
         if min(context_share, 2 * own_share) >= _MIN_TOPIC_SHARE and len(sentence.context_topic_words) >= min_words:
             score = own_share + _CONTEXT_WEIGHT * context_share + _CHUNK_WEIGHT * sentence.chunk_score
             score /= 1 + _CONTEXT_WEIGHT + _CHUNK_WEIGHT
-            scored.append((score * rate_sentence(sentence.text), sentence))
+            scored.append((score * sentence_quality.rate_sentence(sentence.text), sentence))
     threshold = max((score for score, _ in scored), default=0.0) * _MIN_SCORE_RATIO
     return [pair for pair in scored if pair[0] > threshold]
 

@@ -9,9 +9,8 @@ from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
 from kumihimo.connections import check_connection
-from kumihimo.core import network, wiring
+from kumihimo.core import network, task, wiring
 from kumihimo.core.errors import AddressRefused, LimitExceeded, SourceError
-from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.readers.reading_worker import ReadingWorker
 from kumihimo.readers.remote.links import ADDRESS_BYTES, PAGE_SUFFIXES, Link, is_sitemap
 from kumihimo.readers.remote.mirror import FETCHING, Mirror, MirroredFile
@@ -41,7 +40,7 @@ class OriginFetch:
     pages: int
     is_excluded: Callable[[str], bool]
     is_required: bool = False
-    progress: Progress | None = None
+    progress: task.Progress | None = None
     done: set[str] = field(default_factory=set)
     _prefix: str = ""
     _failures: int = 0
@@ -138,7 +137,7 @@ class OriginFetch:
         """Count a page, and queue its links."""
         self._kept += 1
         if self.progress:
-            self.progress(ProgressEvent(FETCHING, self._kept, max(self.pages, 1)))
+            self.progress(task.ProgressEvent(FETCHING, self._kept, max(self.pages, 1)))
         if not self.pages or not self._follows_links or not name.lower().endswith(PAGE_SUFFIXES):
             return
         try:

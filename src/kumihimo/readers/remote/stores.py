@@ -7,10 +7,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from kumihimo.connections import open_remote_store, store_error
+from kumihimo.core import task, wiring
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import SourceError
-from kumihimo.core.task import Progress, ProgressEvent
-from kumihimo.core.wiring import FileType
 from kumihimo.readers.documents import ReadingLimits, has_reader
 from kumihimo.readers.remote.mirror import FETCHING, Mirror, MirroredFile
 from kumihimo.readers.remote.origins import Origin, mirror_name
@@ -31,11 +30,11 @@ class StoreFetch:
 
     mirror: Mirror
     origin: Origin
-    readers: Mapping[str, FileType]
+    readers: Mapping[str, wiring.FileType]
     limits: ReadingLimits
     is_excluded: Callable[[str], bool]
     is_required: bool = False
-    progress: Progress | None = None
+    progress: task.Progress | None = None
     cancel: CancelToken | None = None
 
     def run(self) -> None:
@@ -55,7 +54,7 @@ class StoreFetch:
             listed.add(asked)
             self._fetch(store, path, asked, info)
             if self.progress:
-                self.progress(ProgressEvent(FETCHING, number, len(entries)))
+                self.progress(task.ProgressEvent(FETCHING, number, len(entries)))
         for name, file in self.mirror.of_origin(self.origin.url).items():
             if file.asked not in listed:
                 self.mirror.remove(name)

@@ -13,10 +13,9 @@ from starlette.concurrency import run_in_threadpool
 from kumihimo.app.browse.json_values import Json, plain
 from kumihimo.app.facade import Kumihimo
 from kumihimo.llm.budget import Caps
-from kumihimo.server import problems, uploads
+from kumihimo.server import builds, problems, uploads
 from kumihimo.server.access import BUILD_DETAILS, Access, Allowed
 from kumihimo.server.api.parameters import STRICT, Body, Mended, Name, PathText
-from kumihimo.server.builds import BuildJob
 from kumihimo.server.responses import ServerEvent, event_response, json_response, parse_last_event_id
 
 router = APIRouter(tags=["builds"])
@@ -129,13 +128,13 @@ async def edit_graph(access: Allowed, body: Body[EditBody]) -> Response:
     return await json_response(lambda: build_json(access, job), 202)
 
 
-async def apply_edit(access: Access, line: str, *, undo: bool = False) -> BuildJob:
+async def apply_edit(access: Access, line: str, *, undo: bool = False) -> builds.BuildJob:
     """Add or remove a line of aliases.txt, and return the build."""
     await access.questions.run(lambda kumi: kumi.edit(line, undo=undo))
     return access.served.builds.index(key=access.grant.key)
 
 
-def visible_jobs(access: Access) -> list[BuildJob]:
+def visible_jobs(access: Access) -> list[builds.BuildJob]:
     """Return the builds that the sender may see, newest first.
 
     With a filter, these are its own: others tell of hidden documents.
@@ -143,12 +142,12 @@ def visible_jobs(access: Access) -> list[BuildJob]:
     return access.served.builds.jobs_of(access.grant.key) if access.rights else access.served.builds.jobs
 
 
-def find_job(access: Access, id: str) -> BuildJob:
+def find_job(access: Access, id: str) -> builds.BuildJob:
     """Return a build that the sender may see, or raise NotFound."""
     return problems.require_row(next((job for job in visible_jobs(access) if job.id == id), None), "build", id)
 
 
-def build_json(access: Access, job: BuildJob) -> Json:
+def build_json(access: Access, job: builds.BuildJob) -> Json:
     """Return a build as JSON.
 
     For one who sees only some documents: without names and numbers, and without what it does.

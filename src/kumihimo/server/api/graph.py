@@ -8,13 +8,11 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.browse import browse, json_values as values
+from kumihimo.app.browse import browse, graph_path, json_values as values
 from kumihimo.app.browse.community_tree import table_or_empty
-from kumihimo.app.browse.graph_path import find_path
 from kumihimo.core.records import Entity, Relation
-from kumihimo.server.access import read_route
+from kumihimo.server import access, problems
 from kumihimo.server.api.parameters import Cursor, Limit, RowId, SearchText
-from kumihimo.server.problems import require_row
 
 router = APIRouter(tags=["graph"])
 reports_router = APIRouter(tags=["reports"])
@@ -39,7 +37,7 @@ class TreePart(BaseModel):
         """Return these communities, largest first."""
         tree = browse.browse_communities(snapshot)
         if self.parent:
-            require_row(tree.level.get(self.parent), "community", self.parent)
+            problems.require_row(tree.level.get(self.parent), "community", self.parent)
             return tree.sorted_children(self.parent)
         return tree.roots() if self.level is None else tree.at_level(self.level)
 
@@ -53,7 +51,7 @@ class TreePart(BaseModel):
 AskedPart = Annotated[TreePart, Query()]
 
 
-@read_route(router, "/entities", "entities")
+@access.read_route(router, "/entities", "entities")
 def list_entities(
     snapshot: Snapshot, q: SearchText = "", kind: EntityType = "", after: Cursor = "", limit: Limit = 50
 ) -> values.Json:
@@ -75,7 +73,7 @@ def _summary(entity: Entity) -> values.Json:
     return {**values.entity_json(entity), "text": entity.text}
 
 
-@read_route(router, "/entities/{id}", "entities")
+@access.read_route(router, "/entities/{id}", "entities")
 def get_entity(snapshot: Snapshot, id: RowId) -> values.Json:
     """Return an entity by its id, name or form.
 
@@ -93,7 +91,7 @@ def get_entity(snapshot: Snapshot, id: RowId) -> values.Json:
     }
 
 
-@read_route(router, "/entities/{id}/relations", "entities")
+@access.read_route(router, "/entities/{id}/relations", "entities")
 def list_relations(snapshot: Snapshot, id: RowId, after: Cursor = "", limit: Limit = 20) -> values.Json:
     """List the relations of an entity, most mentions first."""
     entity = _find(snapshot, id)
@@ -101,21 +99,21 @@ def list_relations(snapshot: Snapshot, id: RowId, after: Cursor = "", limit: Lim
     return {"relations": [values.neighbour_json(entity.id, relation) for relation in page.items], "next": page.next}
 
 
-@read_route(router, "/entities/{id}/passages", "entities")
+@access.read_route(router, "/entities/{id}/passages", "entities")
 def list_passages(snapshot: Snapshot, id: RowId, after: Cursor = "", limit: Limit = 20) -> values.Json:
     """List excerpts of the passages that mention an entity."""
     page = browse.list_passages(snapshot, _find(snapshot, id), after=after, limit=limit)
     return {"passages": [span.to_dict() for span in page.items], "next": page.next}
 
 
-@read_route(router, "/entities/{id}/neighbours", "entities")
+@access.read_route(router, "/entities/{id}/neighbours", "entities")
 def list_neighbours(snapshot: Snapshot, id: RowId, limit: Annotated[int, Query(ge=1, le=60)] = 20) -> values.Json:
     """Return the closest neighbours of an entity, and all relations between them."""
     near = browse.find_neighbours(snapshot, _find(snapshot, id), limit)
     return {**_graph_json(near.entities, near.relations), "more": near.more}
 
 
-@read_route(router, "/path", "entities")
+@access.read_route(router, "/path", "entities")
 def get_path(
     snapshot: Snapshot, start: Annotated[EntityId, Query(alias="from")], end: Annotated[EntityId, Query(alias="to")]
 ) -> values.Json:
@@ -123,7 +121,7 @@ def get_path(
 
     Without a path, both lists are empty. `complete` is false if the graph around them is too large to be searched.
     """
-    path = find_path(snapshot, _find(snapshot, start), _find(snapshot, end))
+    path = graph_path.find_path(snapshot, _find(snapshot, start), _find(snapshot, end))
     return {**_graph_json(path.entities, path.relations), "complete": path.complete}
 
 
@@ -135,10 +133,10 @@ def _graph_json(entities: Iterable[Entity], relations: Iterable[Relation]) -> va
 
 
 def _find(snapshot: Snapshot, id: str) -> Entity:
-    return require_row(browse.find_entity(snapshot, id), "entity", id)
+    return problems.require_row(browse.find_entity(snapshot, id), "entity", id)
 
 
-@read_route(reports_router, "/communities", "reports")
+@access.read_route(reports_router, "/communities", "reports")
 def list_communities(snapshot: Snapshot, part: AskedPart) -> values.Json:
     """List communities, largest first.
 
@@ -147,14 +145,14 @@ def list_communities(snapshot: Snapshot, part: AskedPart) -> values.Json:
     return part.page(snapshot, part.select(snapshot), "communities")
 
 
-@read_route(reports_router, "/communities/{id}", "reports")
+@access.read_route(reports_router, "/communities/{id}", "reports")
 def get_community(snapshot: Snapshot, id: RowId) -> values.Json:
     """Return a community with its neighbours in the tree.
 
     `above` has the communities that it is part of, `parts` its own; a leaf has `members`, its entities.
     """
     tree = browse.browse_communities(snapshot)
-    require_row(tree.level.get(id), "community", id)
+    problems.require_row(tree.level.get(id), "community", id)
     entities = table_or_empty(snapshot, "entities")
     members = entities.get_many(islice(tree.members[id], _MAX_MEMBERS)).values()
     return {
@@ -165,7 +163,7 @@ def get_community(snapshot: Snapshot, id: RowId) -> values.Json:
     }
 
 
-@read_route(reports_router, "/reports", "reports")
+@access.read_route(reports_router, "/reports", "reports")
 def list_reports(snapshot: Snapshot, part: AskedPart) -> values.Json:
     """List reports, those on the largest communities first.
 
@@ -175,10 +173,10 @@ def list_reports(snapshot: Snapshot, part: AskedPart) -> values.Json:
     return part.page(snapshot, [id for id in part.select(snapshot) if written.ids(id=id)], "reports")
 
 
-@read_route(reports_router, "/reports/{id}", "reports")
+@access.read_route(reports_router, "/reports/{id}", "reports")
 def get_report(snapshot: Snapshot, id: RowId) -> values.Json:
     """Return a report with its findings and their sources."""
-    report = require_row(table_or_empty(snapshot, "reports").get(id), "report", id)
+    report = problems.require_row(table_or_empty(snapshot, "reports").get(id), "report", id)
     return values.report_json(snapshot, browse.browse_communities(snapshot), report, most_passages=_MAX_PASSAGES)
 
 

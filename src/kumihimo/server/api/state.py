@@ -15,11 +15,10 @@ from kumihimo.app.build.estimate_query_cost import estimate_query_cost
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.catalogue import WIDE_QUESTION, missing_tables
 from kumihimo.app.upkeep.status import read_status
+from kumihimo.server import responses, uploads
 from kumihimo.server.access import BUILD_PLAN, FACTS, SPENT, Access, Allowed, read_route
 from kumihimo.server.api.parameters import Body, Name, PathText, Question, QuestionBody
 from kumihimo.server.problems import require_row
-from kumihimo.server.responses import JsonResponse, json_response, write_json
-from kumihimo.server.uploads import allowed_path
 
 router = APIRouter(tags=["state"])
 indexes_router = APIRouter(tags=["indexes"])
@@ -77,9 +76,9 @@ async def plan(request: Request, access: Allowed, body: Body[PlanBody]) -> Respo
         search = body.question, body.method, body.filter, body.settings
         return await access.respond(lambda snapshot: plain(estimate_query_cost(snapshot, *search, is_remote=True)))
     access.grant.require(BUILD_PLAN)
-    paths = [allowed_path(path, request.app.state.settings.roots) for path in body.paths]
+    paths = [uploads.allowed_path(path, request.app.state.settings.roots) for path in body.paths]
     found = await access.questions.run(lambda kumi: kumi.plan(*paths, methods=body.methods))
-    return await json_response(lambda: plain(found))
+    return await responses.json_response(lambda: plain(found))
 
 
 @router.get("/usage")
@@ -92,7 +91,7 @@ async def get_usage(access: Allowed) -> Response:
     body: Json = {"key": _key_usage(access)}
     if access.grant.allows(SPENT):
         body["entries"] = await access.questions.run(lambda kumi: plain(kumi.spent()))
-    return await json_response(lambda: body)
+    return await responses.json_response(lambda: body)
 
 
 def _key_usage(access: Access) -> Json | None:
@@ -115,7 +114,7 @@ async def get_status(access: Allowed) -> Response:
         left_out = _LEFT_OUT if access.grant.allows(FACTS) else (*_LEFT_OUT, *_FOR_EDITORS)
         return {name: value for name, value in status.items() if name not in left_out}
 
-    return JsonResponse(await access.questions.run(lambda kumi: write_json(read(kumi))))
+    return responses.JsonResponse(await access.questions.run(lambda kumi: responses.write_json(read(kumi))))
 
 
 @indexes_router.get("/indexes")

@@ -5,8 +5,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.browse import browse, community_tree, json_values
-from kumihimo.app.browse.document_list import DocumentList, ListedDocument
+from kumihimo.app.browse import browse, community_tree, document_list, json_values
 from kumihimo.core import digests, records
 from kumihimo.core.answer import TRUNCATION_NOTE, Answer
 from kumihimo.core.context import Context
@@ -74,7 +73,7 @@ def open_passage(snapshot: Snapshot, index: str, id: str, start: int | None, end
 
     Of a row, it is the first source. `next_start`: where the text goes on, if it was cut. `more`: other places.
     """
-    documents = DocumentList(snapshot)
+    documents = document_list.DocumentList(snapshot)
     document = documents.find(id) or documents.find(digests.hash_parts(id))
     spans = [] if document else _row_spans(snapshot, id)
     if spans and start is None:
@@ -116,7 +115,7 @@ def documents_result(
     snapshot: Snapshot, index: str, indexes: tuple[str, ...], text: str, *, after: str, limit: int
 ) -> ToolReply:
     """Return a page of documents. indexes: the collections that may be used."""
-    documents = DocumentList(snapshot)
+    documents = document_list.DocumentList(snapshot)
     page, total = documents.page(text, after=after, limit=limit), len(documents.table)
     rows = [_document_row(document) for document in page.items]
     more = f"There are more: call list_documents with cursor={page.next}." if page.next else ""
@@ -126,7 +125,7 @@ def documents_result(
     return ToolReply(values, _paragraphs(f"{total} documents in {index}.", listed, more, others))
 
 
-def _document_row(document: ListedDocument) -> Json:
+def _document_row(document: document_list.ListedDocument) -> Json:
     return {
         "id": document.id,
         "uri": document.uri,

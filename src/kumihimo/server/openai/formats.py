@@ -11,12 +11,10 @@ from uuid import uuid4
 from starlette.concurrency import run_in_threadpool
 
 from kumihimo.app.processes.async_facade import QuestionEvent
+from kumihimo.core import errors, task
 from kumihimo.core.answer import Answer
-from kumihimo.core.errors import KumiError
-from kumihimo.core.task import ProgressEvent
+from kumihimo.server import problems, responses
 from kumihimo.server.openai import replies
-from kumihimo.server.problems import INTERNAL, error_body, status_of
-from kumihimo.server.responses import ServerEvent, write_json
 
 log = logging.getLogger("kumihimo")
 _DONE = b"data: [DONE]\n\n"
@@ -53,20 +51,17 @@ class ChatFormat:
 
         text: as it was streamed.
         """
-        content, annotations = (
-            replies.write_content(answer, self.link).removeprefix(text),
-            replies.url_citations(answer, self.link),
-        )
-        extension = replies.extension_json(answer)
+        content = replies.write_content(answer, self.link).removeprefix(text)
+        annotations, extension = replies.url_citations(answer, self.link), replies.extension_json(answer)
         chunks = [self.delta(content)] if content else []
         chunks.append(self._chunk({"annotations": annotations}, _finish_reason(answer), kumihimo=extension))
         if self.with_usage:
             chunks.append(_data(self._object("chat.completion.chunk", choices=[], usage=_chat_usage(answer))))
         return b"".join(chunks) + _DONE
 
-    def failure(self, error: KumiError) -> bytes:
+    def failure(self, error: errors.KumiError) -> bytes:
         """Return the last event of a stream that fails."""
-        return _data(error_body(error, status_of(error))) + _DONE
+        return _data(problems.error_body(error, problems.status_of(error))) + _DONE
 
     def _chunk(self, delta: dict[str, Any], finish_reason: str | None = None, **values: Any) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
@@ -95,7 +90,7 @@ def _chat_usage(answer: Answer) -> dict[str, Any]:
 
 def _data(value: dict[str, Any]) -> bytes:
     """Return a server-sent event that is nothing but a line of data."""
-    return b"data: " + write_json(value) + b"\n\n"
+    return b"data: " + responses.write_json(value) + b"\n\n"
 
 
 _FIXED: dict[str, Any] = {  # what every response has in common
@@ -123,7 +118,9 @@ class ResponseFormat:
 
     def whole(self, answer: Answer) -> dict[str, Any]:
         """Return a whole reply."""
-        status, annotations = self._status(answer), self._annotations(answer)
+        status = "incomplete" if answer.truncated else "completed"
+        citations = replies.url_citations(answer, self.link)
+        annotations = [{"type": citation["type"], **citation["url_citation"]} for citation in citations]
         message = self._message(status, [_part(replies.write_content(answer, self.link), annotations)])
         reason = {"reason": "max_output_tokens"} if answer.truncated else None
         usage = answer.usage
@@ -172,9 +169,9 @@ class ResponseFormat:
             (response["status"], {"response": response}),
         )
 
-    def failure(self, error: KumiError) -> bytes:
+    def failure(self, error: errors.KumiError) -> bytes:
         """Return the last event of a stream that fails."""
-        known: Any = error_body(error, status_of(error))["error"]
+        known: Any = problems.error_body(error, problems.status_of(error))["error"]
         code = "rate_limit_exceeded" if known["type"] == "rate_limit_error" else "server_error"
         response = self._response("failed", error={"code": code, "message": known["message"]})
         return self._events(("failed", {"response": response}))
@@ -186,7 +183,7 @@ class ResponseFormat:
     def _events(self, *events: tuple[str, dict[str, Any]]) -> bytes:
         named = ((f"response.{kind}", values) for kind, values in events)
         return b"".join(
-            ServerEvent(name, {"type": name, "sequence_number": next(self._numbers), **values}).encode()
+            responses.ServerEvent(name, {"type": name, "sequence_number": next(self._numbers), **values}).encode()
             for name, values in named
         )
 
@@ -199,14 +196,6 @@ class ResponseFormat:
         place = {"id": f"msg_{self.id}", "type": "message", "role": "assistant"}
         return {**place, "status": status, "content": content}
 
-    def _annotations(self, answer: Answer) -> list[dict[str, Any]]:
-        found = replies.url_citations(answer, self.link)
-        return [{"type": annotation["type"], **annotation["url_citation"]} for annotation in found]
-
-    @staticmethod
-    def _status(answer: Answer) -> str:
-        return "incomplete" if answer.truncated else "completed"
-
 
 def _part(text: str, annotations: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the text of a message."""
@@ -216,35 +205,25 @@ def _part(text: str, annotations: list[dict[str, Any]]) -> dict[str, Any]:
 ReplyFormat = ChatFormat | ResponseFormat
 
 
-async def stream_reply(
-    reply: ReplyFormat, received: list[QuestionEvent], events: AsyncIterator[QuestionEvent]
-) -> AsyncGenerator[bytes, None]:
+async def stream_reply(reply: ReplyFormat, events: AsyncIterator[QuestionEvent]) -> AsyncGenerator[bytes, None]:
     """Yield the events of a reply.
 
     The text of a model is passed on as it arrives; words of documents come with their numbers. An error that comes
-    later than the first text is the last event. received: the events so far.
+    later than the first text is the last event.
     """
     yield reply.begin()
     text, model = "", ""
     try:
-        async for event in _chain(received, events):
-            if isinstance(event, ProgressEvent):
+        async for event in events:
+            if isinstance(event, task.ProgressEvent):
                 model = event.model
             elif isinstance(event, str) and model:
                 text += event
                 yield reply.delta(event)
             elif isinstance(event, Answer):
                 yield await run_in_threadpool(reply.end, event, text)
-    except KumiError as error:
+    except errors.KumiError as error:
         yield reply.failure(error)
     except Exception:
         log.exception("a question has failed")
-        yield reply.failure(KumiError(INTERNAL))
-
-
-async def _chain(received: list[QuestionEvent], events: AsyncIterator[QuestionEvent]) -> AsyncIterator[QuestionEvent]:
-    """Yield the events that have been received, then the others."""
-    for event in received:
-        yield event
-    async for event in events:
-        yield event
+        yield reply.failure(errors.KumiError(problems.INTERNAL))

@@ -29,8 +29,8 @@ def extension_json(answer: Answer) -> dict[str, Any]:
     return {"method": answer.method, "model": answer.model, "status": answer.status, "evidence": evidence}
 
 
-async def first_events(events: AsyncIterator[QuestionEvent]) -> list[QuestionEvent]:
-    """Return the events up to the first evidence or text.
+async def await_first(events: AsyncIterator[QuestionEvent]) -> AsyncIterator[QuestionEvent]:
+    """Wait for the first evidence or text; return all events.
 
     Most errors are raised before it, while the status of the response can still be chosen.
     """
@@ -39,7 +39,14 @@ async def first_events(events: AsyncIterator[QuestionEvent]) -> list[QuestionEve
         received.append(event)
         if isinstance(event, Context | str | Answer):
             break
-    return received
+
+    async def all_events() -> AsyncIterator[QuestionEvent]:
+        for event in received:
+            yield event
+        async for event in events:
+            yield event
+
+    return all_events()
 
 
 def write_content(answer: Answer, link: Link) -> str:

@@ -12,9 +12,8 @@ from starlette.concurrency import run_in_threadpool
 
 from kumihimo.app.ask.query import Query
 from kumihimo.app.build.prepare_build import usable_methods
-from kumihimo.core import digests, errors
+from kumihimo.core import digests, errors, spans
 from kumihimo.core.answer import Answer
-from kumihimo.core.spans import Span
 from kumihimo.server.access import Access, find_access
 from kumihimo.server.openai import formats, replies, requests
 from kumihimo.server.problems import BadParameter, ModelNotFound, NotFound
@@ -48,7 +47,7 @@ def choose_model(request: Request, name: str) -> ChosenModel:
     return ChosenModel(access, method)
 
 
-def passage_link(request: Request, access: Access) -> Callable[[Span], str]:
+def passage_link(request: Request, access: Access) -> Callable[[spans.Span], str]:
     """Return a function: a passage -> the address that marks it."""
     is_first = [*request.state.caller.grants][:1] == [access.served.name]
     part = "" if is_first else f"indexes/{quote(access.served.name, safe='')}/"
@@ -130,9 +129,8 @@ async def _reply(
     if not body.stream:
         answer = await questions.answer(query)
         return await json_response(lambda: reply.whole(answer))
-    events = questions.answer_events(query)
-    received = await replies.first_events(events)
-    return event_response(formats.stream_reply(reply, received, events))
+    events = await replies.await_first(questions.answer_events(query))
+    return event_response(formats.stream_reply(reply, events))
 
 
 def _query(chosen: ChosenModel, body: requests.ChatRequest, question: str, history: list[Answer]) -> Query:

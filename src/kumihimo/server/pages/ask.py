@@ -12,8 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from kumihimo.app.ask.query import Length, check_length
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.browse.community_tree import table_or_empty
-from kumihimo.app.browse.json_values import Json
+from kumihimo.app.browse import community_tree, json_values
 from kumihimo.core.answer import Answer
 from kumihimo.core.wiring import ROOT
 from kumihimo.server.api import ask as ask_api, state
@@ -66,20 +65,20 @@ async def _render(page: IndexPage, form: QuestionForm, answer: object = None) ->
 
 
 def _read(page: IndexPage, snapshot: Snapshot) -> dict[str, Any]:
-    mentions = islice(table_or_empty(snapshot, "mentions").columns("name"), _MAX_MENTIONS)
+    mentions = islice(community_tree.table_or_empty(snapshot, "mentions").columns("name"), _MAX_MENTIONS)
     names = [name for (name,), _ in Counter(mentions).most_common(_MAX_NAMES)]
     clear = [name for name in names if " " in name or not name.isascii()]  # which rarely stands for something else
     hints = [page.translate(f"What do the documents say about {name}?") for name in (clear or names)[:_MAX_HINTS]]
     return {"documents": len(snapshot.table(ROOT)), "hints": hints, "methods": state.describe_methods(snapshot)}
 
 
-def answer_values(page: IndexPage, answer: Answer) -> Json:
+def answer_values(page: IndexPage, answer: Answer) -> json_values.Json:
     """Return the values of the template of an answer.
 
     A passage is shown with its source; the sources of other parts are listed.
     """
     values = answer.to_dict()
-    spans: dict[int, list[Json]] = {}
+    spans: dict[int, list[json_values.Json]] = {}
     for citation in values["citations"]:
         spans.setdefault(citation["n"], []).append(citation)
     quoted = {n for part in values["parts"] if part["kind"] == "passage" for n in part["citations"]}
@@ -106,15 +105,15 @@ def answer_values(page: IndexPage, answer: Answer) -> Json:
     }
 
 
-def _by_place(spans: Sequence[Json]) -> list[list[Json]]:
+def _by_place(spans: Sequence[json_values.Json]) -> list[list[json_values.Json]]:
     """Return the spans of each place, such as a page."""
-    places: dict[tuple[str, str], list[Json]] = {}
+    places: dict[tuple[str, str], list[json_values.Json]] = {}
     for span in spans:
         places.setdefault((span["uri"], span["place"]), []).append(span)
     return list(places.values())
 
 
-def _link(page: IndexPage, n: int, span: Json) -> dict[str, str]:
+def _link(page: IndexPage, n: int, span: json_values.Json) -> dict[str, str]:
     """Return the address and the name of a citation."""
     where = ", ".join(filter(None, [span["title"] or span["uri"], page.translate(span["place"])]))
     return {"address": page.passage(span), "label": page.translate(f"Source {n}: {where}")}

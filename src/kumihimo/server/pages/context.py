@@ -9,9 +9,8 @@ from fastapi import Depends, Request
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.core.digests import hash_parts
+from kumihimo.server import problems, sessions
 from kumihimo.server.access import Access, find_access
-from kumihimo.server.problems import accepted_language
-from kumihimo.server.sessions import cookie_name, csrf_token
 from kumihimo.text.translation import LANGUAGES, translate
 
 T = TypeVar("T")
@@ -70,12 +69,12 @@ class PageContext:
     @property
     def csrf(self) -> str:
         """Return the token that forms of this page send back."""
-        return csrf_token(self.request)
+        return sessions.csrf_token(self.request)
 
     @property
     def signed_in(self) -> bool:
         """Return whether the browser has the session of a key."""
-        return bool(self.request.state.caller.key) and cookie_name(self.request) in self.request.cookies
+        return bool(self.request.state.caller.key) and sessions.cookie_name(self.request) in self.request.cookies
 
     @property
     def base(self) -> str:
@@ -149,7 +148,7 @@ class IndexPage(PageContext):
 def find_page(request: Request) -> PageContext:
     """Return the page of a request, in the language of its sender."""
     preferences = parse_preferences(request.cookies.get(COOKIE, ""))
-    language = preferences.language or accepted_language(request.headers)
+    language = preferences.language or problems.accepted_language(request.headers)
     return PageContext(request, language, preferences)
 
 

@@ -13,8 +13,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.browse import browse, community_tree, json_values, source_files
-from kumihimo.app.browse.document_list import DocumentList, DocumentText
+from kumihimo.app.browse import browse, community_tree, document_list, json_values, source_files
 from kumihimo.core.wiring import ROOT
 from kumihimo.server import problems, sessions
 from kumihimo.server.api import builds, documents as documents_api
@@ -60,7 +59,7 @@ async def _render_list(
     """
 
     def read(snapshot: Snapshot) -> dict[str, Any]:
-        documents, listed = DocumentList(snapshot), DocumentList(snapshot.narrowed(filter))
+        documents, listed = document_list.DocumentList(snapshot), document_list.DocumentList(snapshot.narrowed(filter))
         rows = listed.page(q, after=after, limit=_PAGE_SIZE)
         folder = documents_api.upload_folder(page.access).resolve()
         uploads = source_files.file_uri(page.access.served.kumi.opened, snapshot, folder / "_")[:-1]
@@ -138,7 +137,7 @@ async def show_document(page: AllowedPage, id: str, start: int = 0, end: int = 0
     """
 
     def read(snapshot: Snapshot) -> dict[str, Any]:
-        documents = DocumentList(snapshot)
+        documents = document_list.DocumentList(snapshot)
         document = problems.require_row(documents.find(id), "document", id)
         part = problems.require_row(documents.read_text(id, *choose_window(start, end, at)), "document", id)
         places = snapshot.table(ROOT)[id].places[:_MAX_PLACES]
@@ -176,7 +175,7 @@ def choose_window(start: int, end: int, at: int) -> tuple[int, int]:
     return begin, max(begin + WINDOW, min(end, begin + 3 * WINDOW))
 
 
-def split_paragraphs(part: DocumentText, start: int, end: int) -> Iterator[Paragraph]:
+def split_paragraphs(part: document_list.DocumentText, start: int, end: int) -> Iterator[Paragraph]:
     """Yield the paragraphs of a part of a document.
 
     start, end: the passage to mark, in characters of the document.
@@ -194,7 +193,7 @@ def split_paragraphs(part: DocumentText, start: int, end: int) -> Iterator[Parag
         line += text.count("\n") if line else 0
 
 
-def _paragraph_spans(part: DocumentText) -> Iterator[tuple[int, int]]:
+def _paragraph_spans(part: document_list.DocumentText) -> Iterator[tuple[int, int]]:
     """Yield start and end of each paragraph.
 
     A new page begins one too.

@@ -3,11 +3,10 @@
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
+from kumihimo.server import problems, sessions
 from kumihimo.server.pages.context import COOKIE, find_page
 from kumihimo.server.pages.errors import PageRoute, sentence
 from kumihimo.server.pages.rendering import render
-from kumihimo.server.problems import TooManyRequests, Unauthorized, status_of
-from kumihimo.server.sessions import cookie_path, read_form, sign_in, sign_out
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _YEAR = 365 * 24 * 3600  # seconds
@@ -16,12 +15,12 @@ _YEAR = 365 * 24 * 3600  # seconds
 @router.post("/preferences")
 async def keep_preferences(request: Request) -> Response:
     """Keep the preferences of a form in a cookie."""
-    values = await read_form(request)
+    values = await sessions.read_form(request)
     page = find_page(request)
     preferences = page.preferences.update(values)
     response = RedirectResponse(local_address(values.get("back", ""), page.base), 303)
     response.set_cookie(
-        COOKIE, preferences.encode(), max_age=_YEAR, samesite="lax", httponly=True, path=cookie_path(request)
+        COOKIE, preferences.encode(), max_age=_YEAR, samesite="lax", httponly=True, path=sessions.cookie_path(request)
     )
     return response
 
@@ -35,13 +34,13 @@ async def show_login(request: Request) -> Response:
 @router.post("/login")
 async def start_session(request: Request) -> Response:
     """Start a session for the key of the form."""
-    form = await read_form(request)
+    form = await sessions.read_form(request)
     response = RedirectResponse(f"{find_page(request).base}/", 303)
     try:
-        sign_in(request, response, form.get("key", ""))
-    except (Unauthorized, TooManyRequests) as error:
+        sessions.sign_in(request, response, form.get("key", ""))
+    except (problems.Unauthorized, problems.TooManyRequests) as error:
         page = find_page(request)
-        return await render(page, "login.html", status_of(error), failed=sentence(page.translate(str(error))))
+        return await render(page, "login.html", problems.status_of(error), failed=sentence(page.translate(str(error))))
     return response
 
 
@@ -49,7 +48,7 @@ async def start_session(request: Request) -> Response:
 async def end_session(request: Request) -> Response:
     """End the session."""
     response = RedirectResponse(f"{find_page(request).base}/login", 303)
-    sign_out(request, response)
+    sessions.sign_out(request, response)
     return response
 
 

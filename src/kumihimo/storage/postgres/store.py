@@ -13,8 +13,7 @@ from kumihimo.connections import open_postgres_pool
 from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import IndexBusy, IndexUnavailable
 from kumihimo.storage.database import BuildMemory, check_format
-from kumihimo.storage.postgres import connection as server
-from kumihimo.storage.postgres.cache_tables import CACHE_TABLES
+from kumihimo.storage.postgres import cache_tables, connection as server
 from kumihimo.storage.postgres.connection import PostgresConnection, PostgresDb
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ class PostgresStore:
             self._drop_unused(db)
             with server.explain_errors(self.location), server.creating(db.connection.driver, self.place.schema):
                 if not self.place.cache_file:  # now: the cache does not wait for this build, and roles can get rights
-                    db.connection.driver.execute(CACHE_TABLES)
+                    db.connection.driver.execute(cache_tables.CACHE_TABLES)
             db.begin(cancel)
             self._prepare_tables(db, rebuild=rebuild)
             yield db
