@@ -38,9 +38,9 @@ from kumihimo.generation.answer import PROMPT, Length, announce, answer, suggest
 from kumihimo.generation.quoting.requested import add_result, asks_for_documents
 from kumihimo.generation.quoting.requests import put_cited_first
 from kumihimo.llm import protocols
-from kumihimo.llm.registry import ModelRegistry
 from kumihimo.llm.budget import Account, Budget, Caps
 from kumihimo.llm.cached_llm import StructuredLLM
+from kumihimo.llm.registry import ModelRegistry
 from kumihimo.llm.telemetry import span
 from kumihimo.search import fulltext, vectors
 from kumihimo.search.protocols import KeywordSearch, Matrices, VectorSearch
