@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kumihimo.evaluate.claims.stages import ECONOMY_VOTES, PAPER_VOTES, render_excerpt, split_answer
+from kumihimo.evaluate.claims.stages import ECONOMY_VOTES, PAPER_VOTES, render_excerpt, split_answer_sentences
 from kumihimo.evaluate.claims.study_claims import (
     count_outcomes,
     estimate_claim_calls,
@@ -101,7 +101,10 @@ def test_excerpts_show_the_neighbours(tmp_path: Path) -> None:
     assert excerpts["this"].startswith(before + "\nBoat 8 left.")
     assert "Boat 12 left.\n[...]" in excerpts["this"]
     assert excerpts["ever"] == before + "\n[...]"
-    assert render_excerpt(split_answer("# Boats\nOne left. Two stayed."), 1, 5, 5) == "# Boats\nOne left.\nTwo stayed."
+    assert (
+        render_excerpt(split_answer_sentences("# Boats\nOne left. Two stayed."), 1, 5, 5)
+        == "# Boats\nOne left.\nTwo stayed."
+    )
 
 
 @pytest.mark.parametrize(
@@ -214,7 +217,7 @@ def test_calls_are_estimated() -> None:
     ],
 )
 def test_markdown(text: str, expected: list[str]) -> None:
-    assert [piece.markdown for piece in split_answer(text)] == expected
+    assert [piece.markdown for piece in split_answer_sentences(text)] == expected
 
 
 def test_numbers_per_question() -> None:

@@ -30,7 +30,7 @@ def edit_graph(index: OpenIndex, snapshot: Snapshot, line: str, *, undo: bool = 
         if undo:
             if line not in lines:
                 raise SettingsError(f"{line!r} is not in {path}: `kumi edit` lists its lines")
-            config.remove_alias(path, line)
+            config.remove_edit_line(path, line)
             lines.remove(line)
         elif line and line not in lines:
             if fault := find_edit_fault(dict(enumerate([*lines, line], 1))):

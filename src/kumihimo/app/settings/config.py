@@ -102,7 +102,7 @@ def append_aliases(path: Path, lines: Iterable[str]) -> None:
         safe_write.write_file(path, [text + prefix + addition], force=True)
 
 
-def remove_alias(path: Path, line: str) -> None:
+def remove_edit_line(path: Path, line: str) -> None:
     """Remove a line from an alias file, however it is spaced.
 
     line: with single spaces.

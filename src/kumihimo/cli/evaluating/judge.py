@@ -200,7 +200,7 @@ class JudgingRun:
             "own": [self_match.alarm for self_match in self_judging_of(llm.fingerprint, inputs.answers)],
         }
         strip = self.protocol.strip if self.strip is None else self.strip
-        verdicts.note_judging(self.study, self.protocol, inputs, **systems, **choices, strip=strip)
+        verdicts.record_judging_inputs(self.study, self.protocol, inputs, **systems, **choices, strip=strip)
         return {"protocol": self.protocol.name, "questions": len(inputs.questions), **systems, "why": first_errors}
 
     def _summarize(self, rows: Sequence[Verdict]) -> dict[str, Any]:

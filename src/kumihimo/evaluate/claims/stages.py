@@ -50,15 +50,15 @@ class AnswerPiece:
         return f"# {self.text}" if self.kind == "heading" else self.text
 
 
-def split_answer(answer: str) -> list[AnswerPiece]:
+def split_answer_sentences(answer: str) -> list[AnswerPiece]:
     r"""Split an answer into sentences and headings.
 
     A table row becomes one sentence that names its columns. The column names become a heading.
 
     >>> text = "## Boats\n**Two** left [1]. One [2, 3] stayed.\n\n- at *nine*\n- at ten"
-    >>> [piece.markdown for piece in split_answer(text)]
+    >>> [piece.markdown for piece in split_answer_sentences(text)]
     ['# Boats', 'Two left.', 'One stayed.', 'at nine', 'at ten']
-    >>> [piece.markdown for piece in split_answer("| boat | built |\n|---|---|\n| Tern | 1922 |")]
+    >>> [piece.markdown for piece in split_answer_sentences("| boat | built |\n|---|---|\n| Tern | 1922 |")]
     ['# boat; built', 'boat: Tern; built: 1922']
     """
     text = _CITATION.sub("", _FENCE.sub("", _QUOTE_MARK.sub("", answer)))

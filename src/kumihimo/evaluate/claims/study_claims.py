@@ -37,7 +37,7 @@ def extract_answer_claims(
     """
     question_texts = {question.id: question.text for question in questions}
     split_answers = [
-        (answer, stages.split_answer(answer.text)) for answer in answers if answer.question in question_texts
+        (answer, stages.split_answer_sentences(answer.text)) for answer in answers if answer.question in question_texts
     ]
     jobs = {
         (n, i): stages.SentenceJob(question_texts[answer.question], pieces, i)
@@ -63,7 +63,7 @@ def estimate_claim_calls(answers: Iterable[SystemAnswer], votes: stages.Votes = 
 
     Minimum: selection rejects every sentence. Maximum: no reply is cached.
     """
-    pieces = (piece for answer in answers if not answer.failed for piece in stages.split_answer(answer.text))
+    pieces = (piece for answer in answers if not answer.failed for piece in stages.split_answer_sentences(answer.text))
     count = sum(piece.kind == "sentence" for piece in pieces)
     return count * (votes[0] - stages.votes_needed(votes[0]) + 1), count * sum(votes)
 

@@ -173,7 +173,9 @@ def write_judgements(
     study.write(name, sorted([*remaining, *rows], key=lambda row: rank.get(row.protocol, -1)))
 
 
-def note_judging(study: Study, protocol: protocols.JudgeProtocol, inputs: JudgeInputs, **run_with: Any) -> None:
+def record_judging_inputs(
+    study: Study, protocol: protocols.JudgeProtocol, inputs: JudgeInputs, **run_with: Any
+) -> None:
     """Note the settings and input digests of a protocol in the manifest."""
     entry = {
         **run_with,
