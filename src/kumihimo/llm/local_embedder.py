@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.util import find_spec
+from itertools import accumulate
 from threading import Lock
 from typing import Any, ClassVar
 
@@ -198,14 +199,8 @@ class LocalTokenizer:
     fingerprint: ClassVar[str] = LOCAL_MODEL
 
     def __call__(self, text: str) -> list[int]:
-        starts: list[int] = []
-        begin = -1  # of the space that is put before the text
-        for piece in _PIECE.findall(f" {text}") if text else ():
-            offsets = _encodings[piece][1]
-            if len(offsets) == 1:  # most words are one subword
-                starts.append(begin + offsets[0])
-            else:
-                starts += [begin + start for start in offsets]
-            begin += len(piece)
+        pieces = _PIECE.findall(f" {text}") if text else ()
+        begins = accumulate(map(len, pieces), initial=-1)  # a space is put before the text
+        starts = [begin + start for begin, piece in zip(begins, pieces, strict=False) for start in _encodings[piece][1]]
         starts[:1] = [0] if starts else []
         return starts

@@ -29,15 +29,18 @@ _STOPS, _OPEN, _CLOSE = f"{TERMINALS}!?．", "「『（(【〈《“«", "」』
 _CLOSING_CHARS = "\"'”’」』)）]*_»"
 _SPACED = re.compile(r"[.?!…][\"'”’)\]»]*\s")
 
-_SPACES = re.compile(r"[ \t\n\r\f\xa0]+")  # without the ideographic space, which is there on purpose
+# What a single space replaces; no ideographic space, which is there on purpose.
+_SPACES = re.compile(r"[ \t\n\r\f\xa0](?:(?<! )|[ \t\n\r\f\xa0])[ \t\n\r\f\xa0]*")
 _IDEOGRAPHIC = r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]"
 MAX_CUT_WORD = 12  # a shortened title loses a shorter word rather than a part of it
 _INVISIBLE = re.compile("[\xad\u200b\ufeff]")
 _KEPT_TEXTS, _MAX_KEPT_CHARS = 16_384, 2_000  # chunks, names and passages split the same paragraphs
 
 
+# A stop that needs no space after it: one of these, or a mark after a letter.
+_UNSPACED_STOPS, _UNSPACED_MARK = frozenset(f"{TERMINALS}．」』"), re.compile(r"[\u3040-\u9fff][!?]")
+
 # These are slow to compile, so `re` does it at the first use.
-_UNSPACED_STOP = rf"[{TERMINALS}．」』]|[\u3040-\u9fff][!?]"  # needs no space after it
 _QUOTE_END = r"[\"'”’)\]»]+(?=\s|\Z)"
 _LETTER = r"[\u3040-\u30ff\u3400-\u9fff々〆ー」』）]"
 _LINE_WRAP = rf"(?<={_IDEOGRAPHIC})[ \t]*\r?\n\s*(?={_IDEOGRAPHIC})"
@@ -114,7 +117,7 @@ def split_sentences(text: str, start: int = 0, end: int | None = None) -> list[t
 def _sentences_in(text: str) -> tuple[tuple[int, int], ...]:
     """Return the spans of the sentences of a text."""
     pieces, spans = [(0, len(text))], list[tuple[int, int]]()
-    if not text.isascii() and re.search(_UNSPACED_STOP, text):
+    if not text.isascii() and (_UNSPACED_MARK.search(text) or not _UNSPACED_STOPS.isdisjoint(text)):
         pieces = list(_split_at_terminals(text))
     for a, b in pieces:
         parts: Sequence[tuple[int, int]] = [(0, b - a)]
@@ -201,6 +204,7 @@ def collapse_spaces(text: str) -> str:
     >>> collapse_spaces("名前は\n    まだ  無い")
     '名前はまだ 無い'
     """
-    visible = _INVISIBLE.sub("", text)
-    unwrapped = re.sub(_LINE_WRAP, "", visible) if "\n" in visible else visible
-    return _SPACES.sub(" ", unwrapped).strip(" ")
+    if not text.isascii():
+        text = _INVISIBLE.sub("", text)
+        text = re.sub(_LINE_WRAP, "", text) if "\n" in text else text
+    return _SPACES.sub(" ", text).strip(" ")

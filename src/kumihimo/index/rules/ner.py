@@ -17,7 +17,6 @@ from kumihimo.text.sentences import Block, collapse_spaces, split_blocks, split_
 TypedName = tuple[str, str]  # name, type
 MAX_FOLLOWING_NAMES = 4  # later names of the sentence that a name is paired with
 
-_UNEVEN_SPACE = re.compile(r"[\t-\r\xa0\xad\u200b\ufeff]|  ")
 _PARENTHESIS = re.compile(r"(?:(?<!\s)\s+)?[(（][^()（）]*[)）]")
 _ROW_LABEL = re.compile(r"(^|; )[^:;\n]{1,40}: ")  # in a row: `Year: 2024; Month: May`
 _FILE_NAME = re.compile(r"[_/\\|<>{}\[\]]|\.\w{2,5}$|\d{5}")
@@ -35,7 +34,6 @@ class ChunkSentence(NamedTuple):
     start: int
     end: int
     heading: bool
-    text: str
     name_text: str
 
 
@@ -143,22 +141,21 @@ def _split_sentences(text: str) -> Iterator[ChunkSentence]:
     blocks, prose = list(split_blocks(text)), blank_code(text)
     for i, block in enumerate(blocks):
         if block.kind == "heading":
-            heading, name_text = (_sentence_text(t[block.start : block.end], heading=True) for t in (text, prose))
-            yield ChunkSentence(block.start, block.end, True, heading, name_text)
+            heading = _sentence_text(prose[block.start : block.end], heading=True)
+            yield ChunkSentence(block.start, block.end, True, heading)
             continue
         is_header = block.kind == "row" and _is_table_header(text, blocks, i)
         for start, end in split_sentences(text, block.start, block.end):
-            sentence = _sentence_text(text[start:end])
             name_text = _sentence_text(prose[start:end])
             name_text = _ROW_LABEL.sub(r"\1", name_text) if block.kind == "row" else name_text
-            yield ChunkSentence(start, end, False, sentence, "" if is_header else name_text)
+            yield ChunkSentence(start, end, False, "" if is_header else name_text)
 
 
 def _sentence_text(text: str, *, heading: bool = False) -> str:
     """Return the words of a sentence or heading."""
     if heading:
         return _heading_text(text)
-    return collapse_spaces(text) if _UNEVEN_SPACE.search(text) else text
+    return text if text.isprintable() and "  " not in text else collapse_spaces(text)
 
 
 def _is_table_header(text: str, blocks: Sequence[Block], i: int) -> bool:
@@ -209,8 +206,6 @@ def _find_names(
     runs = [list(ner_latin.find_capital_runs(sentence.name_text, sentence.heading)) for sentence in chunk_sentences]
     inner_names = {run.span.name for run in chain.from_iterable(runs) if not run.opens_sentence}
     inner_capitals = inner_names.union(*(name.split(" ") for name in inner_names))
-    has_openers = any(run.opens_sentence for run in chain.from_iterable(runs))
-    words = ner_latin.collect_words(text) if has_openers else frozenset()
     find_cjk_names = _choose_cjk_finder(text, title)
     spans_by_sentence: list[list[ner_words.NameSpan]] = []
     acronyms = list(_find_acronyms(chunk_sentences))
@@ -223,7 +218,7 @@ def _find_names(
         names += (expansion for _, expansion in ner_latin.find_acronyms(sentence.name_text))
         if find_cjk_names and ner_cjk.has_cjk(sentence.name_text):
             names += find_cjk_names(sentence.name_text)
-        names += filter(None, (ner_latin.select_name(run, inner_capitals, words) for run in sentence_runs))
+        names += filter(None, (ner_latin.select_name(run, inner_capitals, text) for run in sentence_runs))
         # A quantity is an attribute, no entity. Its unit is no name either: `20 MB`.
         spans = [span for span in ner_words.drop_overlaps(names) if span.type != ner_words.QUANTITY]
         spans_by_sentence.append(spans)

@@ -71,23 +71,24 @@ def find_capital_runs(text: str, is_heading: bool = False) -> Iterator[CapitalRu
 
     is_heading: in a heading with capitals throughout, they tell nothing.
     """
-    if text.upper() == text != text.lower() and text.count(" ") > 3:
+    if text.count(" ") > 3 and text.upper() == text != text.lower():
         return
     in_title_case = is_heading and _is_title_case(text)
     for start, end in _run_spans(text):
         if text[end : end + 1] in ("_", "@") or (text[start - 1 : start] == "[" and text[end : end + 1] == "]"):
             continue
         opens_sentence = in_title_case or _opens_sentence(text, start) or _is_label(text, start, end)
-        for words in _split_run(text[start:end].split(" "), opens_sentence):
-            is_opener = opens_sentence and words[0][0] == 0
-            for span in _build_run(text, start + words[0][0], [word for _, word in words], is_opener):
+        for offset, words in _split_run(text[start:end], opens_sentence):
+            is_opener = opens_sentence and not offset
+            for span in _build_run(text, start + offset, words, is_opener):
                 is_no_subject = is_opener and len(words) == 1 and bool(_NO_SUBJECT.match(text, span.end))
                 yield CapitalRun(span, is_opener or in_title_case, is_no_subject or in_title_case)
 
 
 def _opens_sentence(text: str, start: int) -> bool:
     """Return whether a sentence, quotation, cell or item begins here."""
-    if _SENTENCE_START.search(text[max(start - 5, 0) : start]):
+    inner = text[max(start - 2, 0) : start]  # `n ` in most cases
+    if not (inner[1:] == " " and inner[0].isalnum()) and _SENTENCE_START.search(text[max(start - 5, 0) : start]):
         return True
     return start < MAX_NUMBER and not text[0].isalpha() and bool(_NUMBER_BEFORE.fullmatch(text, 0, start))
 
@@ -109,9 +110,12 @@ def _run_spans(text: str) -> Iterator[tuple[int, int]]:
     position = 0
     while capital := _CAPITAL.search(text, position):
         start = position = capital.start()
-        preceding = text[max(start - 12, 0) : start]
-        prefix = _PREFIX.search(preceding)
-        run = _RUN.match(text, start) if prefix or not _WORD_BEFORE.search(preceding) else None
+        prefix, may_begin = None, True
+        if start and (text[start - 1] != " " or text[start - 2 : start - 1].isdecimal()):
+            preceding = text[max(start - 12, 0) : start]
+            prefix = _PREFIX.search(preceding)
+            may_begin = bool(prefix) or not _WORD_BEFORE.search(preceding)
+        run = _RUN.match(text, start) if may_begin else None
         if not run:
             position += 1
             continue
@@ -122,11 +126,23 @@ def _run_spans(text: str) -> Iterator[tuple[int, int]]:
 PlacedWords = list[tuple[int, str]]
 
 
-def _split_run(words: list[str], opens_sentence: bool) -> Iterator[PlacedWords]:
+@lru_cache(maxsize=16_384)
+def _split_run(run: str, opens_sentence: bool) -> list[tuple[int, list[str]]]:
     """Split a run at stop words and after possessives.
 
-    Yield each piece as words with their offsets.
+    Return the offset of each piece that may be a name, and its words.
     """
+    pieces = ((piece[0][0], [word for _, word in piece]) for piece in _cut_run(run.split(" "), opens_sentence))
+    return [(offset, words) for offset, words in pieces if len(words) <= MAX_NAME_WORDS and not _is_empty(words)]
+
+
+def _is_empty(words: list[str]) -> bool:
+    """Return whether no word can be a name alone."""
+    return all(word.isdigit() or word.rstrip(".").lower() in WORDS["no_name_alone"] for word in words)
+
+
+def _cut_run(words: list[str], opens_sentence: bool) -> Iterator[PlacedWords]:
+    """Yield the pieces of a run, as words with their offsets."""
     piece: PlacedWords = []
     offset = 0
     for word in words:
@@ -194,9 +210,7 @@ def _build_run(text: str, start: int, words: list[str], opens_sentence: bool) ->
     if name.endswith(("'s", "’s")):
         name = name[:-2]
     end = start + len(name)
-    is_empty = all(word.isdigit() or word.rstrip(".").lower() in WORDS["no_name_alone"] for word in words)
-    is_part = len(words) == 1 and (len(name) < 2 or (opens_sentence and _is_note(text, start, end)))
-    if len(words) > MAX_NAME_WORDS or is_empty or is_part:
+    if len(words) == 1 and (len(name) < 2 or (opens_sentence and _is_note(text, start, end))):
         return
     kind, bare = _classify_name(text, start, end, words)
     yield NameSpan(start, end, name, kind, bare)
@@ -227,17 +241,18 @@ def _classify_name(text: str, start: int, end: int, words: list[str]) -> tuple[s
     return "", ""
 
 
-def collect_words(text: str) -> frozenset[str]:
+@lru_cache(maxsize=16)
+def _collect_words(text: str) -> frozenset[str]:
     """Return the words of a text, as written."""
     return frozenset(_LETTERS.findall(text))
 
 
-def select_name(run: CapitalRun, inner_capitals: Set[str], words: Set[str]) -> NameSpan | None:
+def select_name(run: CapitalRun, inner_capitals: Set[str], text: str) -> NameSpan | None:
     """Return the name in a run, if there is one.
 
     A single word that opens a sentence needs further evidence, and so does a heading. A common word is no part of a
     name after it that stands alone elsewhere: `Poor Nell`. A verb is no part of a name: `Nominating Roake`.
-    inner_capitals: words that stand capitalised within a sentence. words: all words of the text.
+    inner_capitals: words that stand capitalised within a sentence. text: with all its sentences.
     """
     span = run.span
     if not run.opens_sentence or span.name in inner_capitals:
@@ -250,7 +265,7 @@ def select_name(run: CapitalRun, inner_capitals: Set[str], words: Set[str]) -> N
             first.lower() in common_words.load_common_words() and rest in inner_capitals
         ) or _is_verb_before_name(first, rest)
         return NameSpan(span.start + len(first) + 1, span.end, rest) if is_common else span
-    return span if _may_be_name(first, words) else None
+    return span if _may_be_name(first, text) else None
 
 
 def _is_verb_before_name(first: str, rest: str) -> bool:
@@ -269,13 +284,15 @@ def _common_roots() -> frozenset[str]:
     return frozenset(map(tokens.word_root, common_words.load_common_words()))
 
 
-def _may_be_name(word: str, words: Set[str]) -> bool:
+def _may_be_name(word: str, text: str) -> bool:
     """Return whether a word that opens a sentence may be a name."""
     small = word.lower()
-    forms = {small, small.removesuffix("s")}
-    if small in WORDS["sentence_openers"] or not words.isdisjoint({*forms, small + "s"}):
+    if small in WORDS["sentence_openers"]:
         return False
-    return word.isupper() or not (small.endswith(_OPENER_SUFFIXES) or small in common_words.load_common_words())
+    if not word.isupper() and (small.endswith(_OPENER_SUFFIXES) or small in common_words.load_common_words()):
+        return False
+    forms = {small, small.removesuffix("s"), f"{small}s"}
+    return not any(form in text and form in _collect_words(text) for form in forms)
 
 
 def find_quoted_titles(text: str) -> Iterator[NameSpan]:
@@ -301,7 +318,8 @@ def find_quantities(text: str) -> Iterator[NameSpan]:
     >>> [quantity.name for quantity in find_quantities(text)]
     ['$20 million', '3.5 km', '41 centimetres', '15%', '120 m²']
     """
-    for match in _QUANTITY.finditer(text) if _DIGIT.search(text) else ():
+    digit = _DIGIT.search(text)
+    for match in _QUANTITY.finditer(text, max(digit.start() - len("US$ "), 0)) if digit else ():
         yield NameSpan(match.start(), match.end(), match[0], QUANTITY)
 
 
@@ -312,7 +330,7 @@ def find_acronyms(text: str) -> Iterator[tuple[str, NameSpan]]:
     >>> [(short, expansion.name) for short, expansion in find_acronyms(text)]
     [('NASA', 'National Aeronautics and Space Administration'), ('DL', 'deep learning')]
     """
-    for match in _PARENTHESIS.finditer(text):
+    for match in _PARENTHESIS.finditer(text) if "(" in text else ():
         inner, start = match[1].removesuffix("s"), match.start()
         if _ACRONYM.fullmatch(inner):
             window_start = max(start - 90, 0)
