@@ -1,7 +1,7 @@
 """a text -> spans of about `size` tokens, cut at sentence ends: for chunks and passages."""
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -24,13 +24,14 @@ class TokenSpan(NamedTuple):
 
 
 class _Unit(NamedTuple):
-    """An uncut unit: sentence, list item, table row or heading."""
+    """An uncut unit: sentence, list item, table row, heading, or a paragraph until a cut falls inside it."""
 
     start: int
     end: int
     tokens: int
     gap_tokens: int  # tokens between this unit and the next
     heading: bool
+    paragraph: bool = False
 
 
 def split_text(text: str, begin: int, tokenizer: Tokenizer, size: int, overlap: int = 0) -> Iterator[TokenSpan]:
@@ -40,17 +41,31 @@ def split_text(text: str, begin: int, tokenizer: Tokenizer, size: int, overlap: 
     table rows, unless one of them alone is longer than `size`; a heading stays with the text after it.
     """
     units = list(_split_units(text, begin, tokenizer, size))
-    for first, last in _pack_units(units, size, overlap):
+
+    def split(i: int) -> int:
+        """Split a paragraph in place; return how many more units there are."""
+        count = len(units)
+        if units[i].paragraph:
+            block = Block(units[i].start, units[i].end, "prose")
+            until = units[i + 1].start if i + 1 < count else len(text)
+            units[i : i + 1] = _split_block(text, block, until, tokenizer, size, size, whole=False)
+        return len(units) - count
+
+    for first, last in _pack_units(units, size, overlap, split):
         tokens = sum(unit.tokens + unit.gap_tokens for unit in units[first:last]) - units[last - 1].gap_tokens
         yield TokenSpan(units[first].start, units[last - 1].end, tokens)
 
 
-def _pack_units(units: list[_Unit], size: int, overlap: int) -> Iterator[tuple[int, int]]:
+def _pack_units(units: list[_Unit], size: int, overlap: int, split: Callable[[int], int]) -> Iterator[tuple[int, int]]:
     """Yield the half-open unit range of each span: [first, last)."""
+
+    def fits(i: int, total: int) -> bool:
+        return total + units[i].tokens <= size
+
     first = 0
     while first < len(units):
         last, total = first, 0
-        while last == first or (last < len(units) and total + units[last].tokens <= size):
+        while last == first or (last < len(units) and (fits(last, total) or (split(last) and fits(last, total)))):
             total += units[last].tokens + units[last].gap_tokens
             last += 1
         moved = 0  # headings that go with the text after them; a long run of headings is packed like text
@@ -59,10 +74,10 @@ def _pack_units(units: list[_Unit], size: int, overlap: int) -> Iterator[tuple[i
         yield first, last
         if last == len(units):
             return
-        first = _overlap_start(units, first, last, min(overlap, size - units[last].tokens)) if overlap else last
+        first = _overlap_start(units, first, last, min(overlap, size - units[last].tokens), split) if overlap else last
 
 
-def _overlap_start(units: list[_Unit], first: int, last: int, room: int) -> int:
+def _overlap_start(units: list[_Unit], first: int, last: int, room: int, split: Callable[[int], int]) -> int:
     """Return the first unit of the next span.
 
     Step back from `last` as far as the overlap has room.
@@ -70,10 +85,14 @@ def _overlap_start(units: list[_Unit], first: int, last: int, room: int) -> int:
     if units[last].heading:
         return last  # a new section starts without overlap
     begin = last
-    while begin - 1 > first and units[begin - 1].tokens + units[begin - 1].gap_tokens <= room:
-        begin -= 1
-        room -= units[begin].tokens + units[begin].gap_tokens
-    return begin
+    while True:
+        tokens = units[begin - 1].tokens + units[begin - 1].gap_tokens
+        if begin - 1 > first and tokens <= room:
+            begin, room = begin - 1, room - tokens
+        elif more := split(begin - 1):
+            begin += more
+        else:
+            return begin
 
 
 def _split_units(text: str, body: int, tokenizer: Tokenizer, size: int) -> Iterator[_Unit]:
@@ -85,10 +104,12 @@ def _split_units(text: str, body: int, tokenizer: Tokenizer, size: int) -> Itera
             room = max(room - unit.tokens - unit.gap_tokens, 1) if unit.heading else size
 
 
-def _split_block(text: str, block: Block, until: int, tokenizer: Tokenizer, size: int, room: int) -> Iterator[_Unit]:
+def _split_block(
+    text: str, block: Block, until: int, tokenizer: Tokenizer, size: int, room: int, *, whole: bool = True
+) -> Iterator[_Unit]:
     """Yield the units of one block.
 
-    White space follows the block up to `until`.
+    White space follows the block up to `until`. whole: whether a paragraph that a span may hold is one unit.
     """
     token_starts = _token_starts(text, block.start, until, tokenizer)
 
@@ -97,8 +118,9 @@ def _split_block(text: str, block: Block, until: int, tokenizer: Tokenizer, size
         return _Unit(start, end, end_token - first_token, next_token - end_token, block.kind == "heading")
 
     block_unit = unit(block.start, block.end, until)
-    if block.kind != "prose" and block_unit.tokens <= size:
-        yield block_unit
+    is_prose = block.kind == "prose"
+    if block_unit.tokens <= size and (whole or not is_prose):
+        yield block_unit._replace(paragraph=is_prose)
         return
     for (start, end), (next_start, _) in pairwise([*split_sentences(text, block.start, block.end), (until, until)]):
         sentence = unit(start, end, next_start)

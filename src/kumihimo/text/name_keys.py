@@ -66,6 +66,7 @@ def _singular(word: str) -> str:
     return word
 
 
+@lru_cache(maxsize=65536)
 def entity_id(key: str) -> str:
     """Return the id of the entity with this key."""
     return hash_parts(key)
