@@ -14,6 +14,8 @@ from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Chunk, Document
 from kumihimo.index.chunks import chunks
 from kumihimo.llm.local_embedder import LocalTokenizer
+from kumihimo.text import chunker
+from kumihimo.text.sentences import split_sentences
 from tests.counters import CountingTokenizer
 
 
@@ -78,6 +80,19 @@ def test_a_chunk_begins_with_the_end_of_the_one_before() -> None:
 
 def test_a_paragraph_goes_on_in_the_same_chunk() -> None:
     assert chunk_texts("一。\n\n二。\r\n\r\n三。", 6) == ["一。\n\n二。", "三。"]
+
+
+def test_only_paragraphs_in_which_a_cut_falls_are_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    split: list[str] = []
+
+    def record(text: str, start: int, end: int) -> list[tuple[int, int]]:
+        split.append(text[start:end])
+        return split_sentences(text, start, end)
+
+    monkeypatch.setattr(chunker, "split_sentences", record)
+    text = "一。二。\n\n三。四。\n\n五。六。\n\n七。八。"
+    assert chunk_texts(text, 12) == ["一。二。\n\n三。四。", "五。六。\n\n七。八。"]
+    assert split == ["五。六。"]
 
 
 def test_a_heading_stays_with_what_it_heads() -> None:
