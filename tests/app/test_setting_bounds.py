@@ -94,7 +94,18 @@ SENSELESS: tuple[Any, ...] = (
 )
 NEVER = ("x\x1b[2J", "x\x00", "\x9b", "x" * 10**6, "[" * 100_001, " ", True, {"a": 1}, 1e19)  # of a text, and no item
 MANY = ["a"] * 10**6
-NO_LISTS = ("b,b", ["a", "b", "a"], ["x\x7f"], MANY, ["x" * 10**6], ["\udcff"], [" "], [[]], [None], {"a": 1})
+NO_LISTS: tuple[Any, ...] = (
+    "b,b",
+    ["a", "b", "a"],
+    ["x\x7f"],
+    MANY,
+    ["x" * 10**6],
+    ["\udcff"],
+    [" "],
+    [[]],
+    [None],
+    {"a": 1},
+)
 
 
 def is_list(setting: Setting) -> bool:

@@ -146,12 +146,10 @@ NO_JOBS: list[Any] = [
     *({**JOB, name: 7} for name in ("input_file_id", "output_file_id", "error_file_id")),
     *(b"<html>", b"", b"null", b"[]", b"5", b"[" * 100_000, b'{"id": "batch_1", "sta', b'{"id": "\xff"}'),
 ]
+ODD_ERRORS: list[Any] = ["late", 7, [], {}, {"data": "late"}, {"data": [None]}, {"data": [{"message": 5}]}]
 ODD_JOBS: list[dict[str, Any]] = [
     *({"request_counts": counts} for counts in (None, 7, "x", {}, {"total": "1"}, {"completed": 10**30})),
-    *(
-        {"errors": errors}
-        for errors in ("late", 7, [], {}, {"data": "late"}, {"data": [None]}, {"data": [{"message": 5}]})
-    ),
+    *({"errors": errors} for errors in ODD_ERRORS),
     *({"metadata": metadata} for metadata in (None, 7, "x")),
     *({"output_file_id": file} for file in ("../../x", "a b?c=d#e", "\ud800")),
 ]
