@@ -26,7 +26,7 @@ from benchmarks.meter import check_at_most
 from benchmarks.options import bench_parser, read_options, run_benchmark
 from kumihimo.core.errors import LimitExceeded, SourceError
 from kumihimo.readers import READERS
-from kumihimo.readers.documents import ReadingLimits
+from kumihimo.readers.limits import ReadingLimits
 from kumihimo.readers.file_reader import FileReader
 from kumihimo.readers.folder import walk
 

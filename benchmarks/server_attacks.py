@@ -35,7 +35,7 @@ from benchmarks.server_flood import flooding
 from benchmarks.server_process import ServerProcess, run_server
 from kumihimo import Kumihimo
 from kumihimo.app.upkeep.keys import create_key, revoke_key
-from kumihimo.readers.documents import ReadingLimits
+from kumihimo.readers.limits import ReadingLimits
 
 SECRET = "Oldacre"  # a name in a document: nobody without a key may get it
 TAG = "<img src=x onerror=alert(1)>"

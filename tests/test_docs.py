@@ -31,8 +31,7 @@ from kumihimo.core.wiring import order_steps
 from kumihimo.index import STEPS
 from kumihimo.methods import METHODS
 from kumihimo.methods.braid import published_weights
-from kumihimo.readers import READERS
-from kumihimo.readers.ocr import SUFFIXES as PICTURE_SUFFIXES
+from kumihimo.readers import PICTURES, READERS
 from tests import docs_transcripts, screens
 from tests.docs_console import DOCS, HERE, PAGES, rendered, steady
 from tests.fake_server import FakeServer
@@ -351,9 +350,7 @@ def test_filters_that_are_shown_find_something(tmp_path: Path) -> None:
 
 def test_every_format_is_described() -> None:
     said = re.findall(r"`((?:\.\w+ ?)+)`", page("formats.md").partition("## What is refused")[0])
-    assert {suffix for suffixes in said for suffix in suffixes.split()} == (
-        READERS.keys() | PICTURE_SUFFIXES.keys()
-    ) - {""}
+    assert {suffix for suffixes in said for suffix in suffixes.split()} == (READERS.keys() | PICTURES.keys()) - {""}
 
 
 def test_pictures_tell_what_is_paid() -> None:

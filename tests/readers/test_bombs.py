@@ -12,8 +12,9 @@ import pytest
 from kumihimo.core.errors import SourceError
 from kumihimo.core.records import Document
 from kumihimo.readers import READERS
-from kumihimo.readers.documents import ReadingLimits, read_documents
+from kumihimo.readers.documents import read_documents
 from kumihimo.readers.file_reader import FileReader
+from kumihimo.readers.limits import ReadingLimits
 from tests.readers.bombs import BOMBS
 
 SIZES = {  # enough to be over a limit, or for a reader without bounds; 1,000 is the full size

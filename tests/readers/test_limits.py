@@ -17,8 +17,9 @@ from kumihimo.core.errors import LimitExceeded, SourceError
 from kumihimo.core.records import Document
 from kumihimo.core.wiring import FileType, collect_file_types
 from kumihimo.readers import READERS, documents
-from kumihimo.readers.documents import ReadingLimits, read_documents
+from kumihimo.readers.documents import read_documents
 from kumihimo.readers.file_reader import FileReader
+from kumihimo.readers.limits import ReadingLimits
 from kumihimo.readers.page import Page
 from kumihimo.workers import WorkerStopped
 from tests import factories_office

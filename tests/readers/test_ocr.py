@@ -99,7 +99,7 @@ class FakeEngine:
 def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     fake = FakeEngine()
     monkeypatch.setattr(ocr, "recognize", fake.recognize)
-    monkeypatch.setattr(ocr, "is_installed", lambda: True)
+    monkeypatch.setattr("kumihimo.readers.pdf.has_ocr", lambda: True)
     return fake
 
 

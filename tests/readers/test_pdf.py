@@ -43,7 +43,7 @@ JAPANESE = (
 
 @pytest.fixture(autouse=True)
 def without_ocr(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ocr, "is_installed", lambda: False)
+    monkeypatch.setattr("kumihimo.readers.pdf.has_ocr", lambda: False)
 
 
 def read(data: bytes, name: str = "a.pdf") -> Page:
@@ -603,7 +603,7 @@ def test_letters_without_a_meaning_are_not_read_but_named() -> None:
 @pytest.mark.parametrize("fault", FAULTY)
 def test_a_page_whose_text_is_not_on_it_goes_to_ocr(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = [TextLine("The wall was built in 1903.", 0, 400, -20, 10, 30)]
-    monkeypatch.setattr(ocr, "is_installed", lambda: True)
+    monkeypatch.setattr("kumihimo.readers.pdf.has_ocr", lambda: True)
     monkeypatch.setattr(ocr, "read_picture_lines", lambda _: seen)
     page = read(factories_office.pdf(lines(*justified(HARBOUR)), FAULTY[fault]))
     assert page.text == f"{HARBOUR}\n\nThe wall was built in 1903."

@@ -11,13 +11,13 @@ import pytest
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SourceError
 from kumihimo.core.records import Document
-from kumihimo.readers import READERS, documents as reading, ocr
+from kumihimo.readers import PICTURES, READERS, documents as reading, has_ocr
 from kumihimo.readers.documents import MAX_TITLE_CHARS, has_reader
 from kumihimo.readers.folder import walk
 from tests import factories_office
 
 OFFICE = {
-    *ocr.PICTURES,
+    *(PICTURES if has_ocr() else ()),
     ".pdf",
     ".docx",
     ".pptx",
@@ -111,7 +111,7 @@ def test_unknown_suffixes(tmp_path: Path) -> None:
         SourceError, match=r"^a\.jsn: no reader for '\.jsn'; did you mean '\.json'\? There are \d+, such as \."
     ):
         read_documents(write(tmp_path / "a.jsn", "{}"), "a.jsn")
-    without_ocr = {suffix: each for suffix, each in READERS.items() if suffix not in ocr.PICTURES}
+    without_ocr = {suffix: each for suffix, each in READERS.items() if suffix not in PICTURES}
     with pytest.raises(
         SourceError, match=r"^a\.png: to read the text of pictures, run `pip install 'kumihimo\[ocr\]'`"
     ):

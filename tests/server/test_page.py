@@ -550,7 +550,7 @@ def test_an_editor_of_some_documents_sees_no_numbers_of_a_build(guarded: dict[st
 def test_the_path_of_the_installation_is_for_this_machine_alone(
     site: Site, guarded: dict[str, Site], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kumihimo.readers.ocr.SUFFIXES", {".exe"})  # as a picture without the extra `ocr`
+    monkeypatch.setattr("kumihimo.readers.documents.PICTURES", {".exe"})  # as a picture without the extra `ocr`
     seen = {}
     for name, each in (("local", site), ("key", guarded["editor"])):
         data = {"csrf": each.token()}

@@ -14,8 +14,9 @@ from kumihimo.core.executors import BuildExecutor, SharedWork, inline, run_jobs
 from kumihimo.core.records import Document
 from kumihimo.core.table import Row, codec
 from kumihimo.index.sources import IndexedSource, is_within
-from kumihimo.readers.documents import ReadingLimits, describe_unread, has_reader
+from kumihimo.readers.documents import describe_unread, has_reader
 from kumihimo.readers.file_reader import FileReader, Outcome, ReadingJob, ReadingSpec
+from kumihimo.readers.limits import ReadingLimits
 from kumihimo.readers.remote.mirror import Mirror
 from kumihimo.storage.ledger import SqlLedger
 

@@ -8,36 +8,6 @@ from warnings import catch_warnings, simplefilter
 from kumihimo.readers.page import MAX_LABEL_CHARS, Page, Places
 from kumihimo.readers.text import decode
 
-# Suffixes, and the end of their media type.
-LANGUAGES = {
-    "python": ".py .pyi",
-    "javascript": ".js .mjs .cjs .jsx",
-    "typescript": ".ts .mts .tsx",
-    "java": ".java",
-    "kotlin": ".kt .kts",
-    "scala": ".scala",
-    "csharp": ".cs",
-    "c": ".c .h",
-    "c++": ".cc .cpp .cxx .hh .hpp",
-    "objective-c": ".m .mm",
-    "go": ".go",
-    "rust": ".rs",
-    "swift": ".swift",
-    "dart": ".dart",
-    "ruby": ".rb",
-    "php": ".php",
-    "perl": ".pl .pm",
-    "lua": ".lua",
-    "r": ".r",
-    "julia": ".jl",
-    "haskell": ".hs",
-    "elixir": ".ex .exs",
-    "sql": ".sql",
-    "sh": ".sh .bash .zsh",
-    "powershell": ".ps1",
-}
-MEDIA_TYPES = {suffix: f"text/x-{name}" for name, suffixes in LANGUAGES.items() for suffix in suffixes.split()}
-
 MODIFIERS = (
     "export default public private protected internal static final abstract async pub unsafe extern virtual override "
     "sealed partial data open inline const suspend local"

@@ -6,18 +6,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from math import ceil
 from pathlib import Path, PurePosixPath
 from stat import S_ISREG
-from typing import Annotated, cast
+from typing import cast
 
 from kumihimo.core.digests import hash_parts
-from kumihimo.core.errors import LimitExceeded, SourceError, describe_fault, describe_unknown
+from kumihimo.core.errors import SourceError, describe_fault, describe_unknown
 from kumihimo.core.records import NOT_READ, Document
-from kumihimo.core.settings import Bounds
 from kumihimo.core.wiring import FileType, Reader
-from kumihimo.readers import ocr, packed
+from kumihimo.readers import PICTURES, packed
 from kumihimo.readers.fields import complete_fields
+from kumihimo.readers.limits import ReadingLimits
 from kumihimo.readers.page import Page, add_unread, format_utc
 from kumihimo.readers.text import describe_guess
 from kumihimo.text.sentences import shorten_title
@@ -26,49 +25,8 @@ MAX_TITLE_CHARS = 200  # a title goes with every chunk, so a long one would cost
 INHERITED = ("from", "date")  # what an attachment has from its letter, unless it says so itself
 TEXT_TYPES = ("text/", "message/", "application/x-subrip", "application/xhtml", "application/xml")
 MAX_ATTACHMENT_DEPTH = 5  # letters inside letters
-_BASE_BYTES, _FULL_BYTES = 10_000, 200_000  # a file may take its share of the time: of 5 kB 23 seconds of 300
 _UNSUPPORTED = ": unsupported file type"
 MAX_DOCUMENT_CHARS = 2_000_000  # a longer text becomes several documents: one makes at most 99,999 chunks
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReadingLimits:
-    """The limits of one file. Its fields are the settings of `[reading]`.
-
-    size: of the file, in MB. text: of all its documents with their metadata, in millions of characters. rows: the
-    number of its documents. memory: of the process that reads it, in MB. seconds: of processor time; by the clock it
-    may take four times as long.
-    """
-
-    size: Annotated[int, Bounds(1, 1_000_000)] = 500
-    text: Annotated[int, Bounds(1, 1_000_000)] = 250
-    rows: Annotated[int, Bounds(1, 1_000_000_000)] = 1_000_000
-    memory: Annotated[int, Bounds(1, 10_000_000)] = 2_000
-    seconds: Annotated[int, Bounds(1, 1_000_000)] = 300
-
-    def for_size(self, size: int) -> "ReadingLimits":
-        """Return the limits of a file of so many bytes.
-
-        A damaged file of a few kilobytes can take any time and memory. Text recognition needs more than half of the
-        memory, whatever the size.
-        """
-        share = min(1, (size + _BASE_BYTES) / _FULL_BYTES)
-        return replace(self, seconds=ceil(self.seconds * share), memory=ceil(self.memory * (0.6 + 0.4 * share)))
-
-    def error(self, name: str, setting: str) -> LimitExceeded:
-        """Return the error for a file over a limit."""
-        limit = f"{getattr(self, setting):,} {_LIMIT_UNITS[setting]} (reading.{setting})"
-        verb = "needs" if setting in ("memory", "seconds") else "holds"
-        return LimitExceeded(f"{name}: it {verb} more than {limit}: split the file, or raise this setting")
-
-
-_LIMIT_UNITS = {
-    "size": "MB",
-    "text": "million characters of text",
-    "rows": "rows",
-    "memory": "MB of memory",
-    "seconds": "seconds of processor time",
-}
 
 
 def has_reader(path: Path | PurePosixPath, readers: Mapping[str, FileType]) -> bool:
@@ -78,7 +36,7 @@ def has_reader(path: Path | PurePosixPath, readers: Mapping[str, FileType]) -> b
 
 def no_reader_error(path: Path | PurePosixPath, name: str, readers: Mapping[str, FileType]) -> SourceError:
     """Return the error for a file of an unsupported type."""
-    if path.suffix.lower() in ocr.SUFFIXES:  # without the extra `ocr`
+    if path.suffix.lower() in PICTURES:  # without the extra `ocr`
         return SourceError(f"{name}: to read the text of pictures, run `pip install 'kumihimo[ocr]'`")
     return SourceError(f"{name}: {describe_unknown('reader for', path.suffix or path.name, filter(None, readers))}")
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from functools import cache
 
-from kumihimo.readers.code import MEDIA_TYPES
+from kumihimo.readers import CODE_TYPES
 from kumihimo.readers.page import Page
 from kumihimo.text.dates import list_dates
 from kumihimo.text.languages import MAX_CHARS, find_language, latin_languages
@@ -89,7 +89,7 @@ def find_kind(media_type: str) -> str:
     >>> [find_kind(each) for each in ("text/x-python", "text/csv", "text/calendar", "application/octet-stream")]
     ['code', 'sheet', 'calendar', '']
     """
-    if media_type in MEDIA_TYPES.values():
+    if media_type in CODE_TYPES:
         return "code"
     found = (kind for kind, parts in KINDS.items() if any(part in media_type for part in parts.split()))
     return next(found, media_type.rpartition("/")[2].removeprefix("x-"))

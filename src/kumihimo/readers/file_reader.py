@@ -13,7 +13,8 @@ from kumihimo.core.errors import SourceError
 from kumihimo.core.records import Document
 from kumihimo.core.table import codec
 from kumihimo.readers import READERS
-from kumihimo.readers.documents import ReadingLimits, iterate_documents, read_documents
+from kumihimo.readers.documents import iterate_documents, read_documents
+from kumihimo.readers.limits import ReadingLimits
 from kumihimo.readers.reading_worker import ReadingWorker, reply_errors
 
 _SMALL_BYTES = 1 << 20  # of a simple file that this process reads itself

@@ -4,7 +4,6 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from importlib.util import find_spec
 from itertools import pairwise
 from math import atan2, cos, hypot, sin
 from statistics import median
@@ -13,7 +12,6 @@ from typing import Any, NamedTuple
 from warnings import catch_warnings, simplefilter
 
 from kumihimo.core.errors import SourceError
-from kumihimo.core.wiring import FileType
 from kumihimo.readers import paragraphs, titles
 from kumihimo.readers.glyphs import TextLine, is_cjk_letter, order_columns
 from kumihimo.readers.page import Page, second_place
@@ -58,11 +56,6 @@ class LineBox(NamedTuple):
     @property
     def middle(self) -> float:
         return (self.y0 + self.y1) / 2
-
-
-def is_installed() -> bool:
-    """Return whether the extra `ocr` is installed."""
-    return all(find_spec(module) for module in ("rapidocr", "onnxruntime", "PIL"))
 
 
 def read_picture_lines(picture: Any) -> list[TextLine]:
@@ -274,8 +267,7 @@ def _snap(size: float, usual: float) -> float:
 
 # -- files of pictures
 
-FORMATS = {"PNG": "image/png", "JPEG": "image/jpeg", "TIFF": "image/tiff", "WEBP": "image/webp"}
-SUFFIXES = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".tif": "TIFF", ".tiff": "TIFF", ".webp": "WEBP"}
+FORMATS = ("PNG", "JPEG", "TIFF", "WEBP")
 MAX_PIXELS = 100_000_000  # of all pages: 100 pages of A4 at 100 dpi, or one of 1 m2 at 250 dpi
 
 
@@ -289,7 +281,7 @@ def read_picture(data: bytes, name: str) -> Iterator[Page]:
     try:
         with catch_warnings():
             simplefilter("ignore")  # of large pictures, and of odd tags
-            with Image.open(io.BytesIO(data), formats=tuple(FORMATS)) as picture:
+            with Image.open(io.BytesIO(data), formats=FORMATS) as picture:
                 pages = [_read_lines(frame) for frame in _read_frames(picture, name)]
     except Image.DecompressionBombError as error:
         raise too_large_error(name) from error
@@ -334,7 +326,3 @@ def _read_frames(picture: Any, name: str) -> Iterator[Any]:
             upright = Image.new("RGBA", colours.size, "white")
             upright.alpha_composite(colours)
         yield upright
-
-
-# Without the extra, pictures are files of an unsupported type.
-PICTURES = {suffix: FileType(FORMATS[kind], read_picture) for suffix, kind in SUFFIXES.items() if is_installed()}

@@ -12,7 +12,7 @@ from unicodedata import bidirectional
 
 from kumihimo.core.errors import SourceError
 from kumihimo.core.records import NOT_READ
-from kumihimo.readers import glyphs, ocr, paragraphs, table_lines, titles
+from kumihimo.readers import glyphs, has_ocr, ocr, paragraphs, table_lines, titles
 from kumihimo.readers.glyphs import TextLine, is_cjk_letter, merge_cells
 from kumihimo.readers.page import Page, second_place
 from kumihimo.readers.pdf_checks import Fault, find_fault, read_fields
@@ -94,12 +94,12 @@ def _read_page(document: Any, number: int, *, has_form: bool) -> tuple[list[Text
 
 
 def _ocr_remedy(fault: Fault) -> str:
-    return "" if fault == "damage" or ocr.is_installed() else "; to read it by OCR, run `pip install 'kumihimo[ocr]'`"
+    return "" if fault == "damage" or has_ocr() else "; to read it by OCR, run `pip install 'kumihimo[ocr]'`"
 
 
 def _recognize_page(page: Any) -> list[TextLine]:
     """Return the lines of a scanned page; none without OCR."""
-    if not ocr.is_installed() or next(iter(page.get_objects(max_depth=1)), None) is None:
+    if not has_ocr() or next(iter(page.get_objects(max_depth=1)), None) is None:
         return []
     width, height = (max(side, 1.0) for side in page.get_size())
     scale = min(ocr.DPI / POINTS_PER_INCH, ocr.MAX_SIDE / max(width, height))
@@ -116,14 +116,14 @@ def _build_page(
     """Build the page. named: the numbers of pages in `unread`."""
     result = paragraphs.join_paragraphs(drop_running_heads(pages))
     if not result.text.strip():
-        if ocr.is_installed():
+        if has_ocr():
             raise SourceError(f"{name}: no text on any of its pages ({len(pages):,}), and OCR finds none; scan it anew")
         raise SourceError(
             f"{name}: no text on any of its pages ({len(pages):,}), so it is scanned; to read it by OCR, "
             f"run `pip install 'kumihimo[ocr]'`"
         )
     if blank := [str(number) for number, page in enumerate(pages, 1) if not page and number not in named]:
-        remedy = "" if ocr.is_installed() else "; if they are scanned, run `pip install 'kumihimo[ocr]'`"
+        remedy = "" if has_ocr() else "; if they are scanned, run `pip install 'kumihimo[ocr]'`"
         unread = [*unread, f"no text on p. {', '.join(blank)}{remedy}"]
     values = {key: properties.get(term, "") for term, key in PROPERTIES.items()}
     metadata: dict[str, object] = {key: value for key, value in values.items() if value.strip()}

@@ -5,7 +5,8 @@ from dataclasses import asdict
 from typing import Any, TypeVar
 
 from kumihimo.core.errors import LimitExceeded, SourceError
-from kumihimo.readers.documents import ReadingLimits, unreadable_error
+from kumihimo.readers.documents import unreadable_error
+from kumihimo.readers.limits import ReadingLimits
 from kumihimo.workers import Worker, WorkerStopped
 
 T = TypeVar("T")

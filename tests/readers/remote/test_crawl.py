@@ -14,13 +14,13 @@ import pytest
 
 from kumihimo.core.errors import LimitExceeded, SourceError
 from kumihimo.readers import READERS
-from kumihimo.readers.documents import ReadingLimits
+from kumihimo.readers.limits import FetchSettings, ReadingLimits
 from kumihimo.readers.reading_worker import ReadingWorker
 from kumihimo.readers.remote import crawl, links
 from kumihimo.readers.remote.links import HANDLER, Link
 from kumihimo.readers.remote.mirror import Mirror
 from kumihimo.readers.remote.origins import MAX_ADDRESS_CHARS
-from kumihimo.readers.remote.web import FetchSettings, WebClient
+from kumihimo.readers.remote.web import WebClient
 from tests.counters import count_lines
 from tests.web_site import Page, WebSite, page, run_web_site
 

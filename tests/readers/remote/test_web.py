@@ -13,9 +13,9 @@ import pytest
 
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import AddressRefused, Cancelled, LimitExceeded, SourceError
-from kumihimo.readers.documents import ReadingLimits
+from kumihimo.readers.limits import FetchSettings, ReadingLimits
 from kumihimo.readers.remote.origins import parse_origin
-from kumihimo.readers.remote.web import FetchSettings, WebClient
+from kumihimo.readers.remote.web import WebClient
 from tests.raw_server import run_raw_server
 from tests.web_site import Page, WebSite, page, run_web_site
 

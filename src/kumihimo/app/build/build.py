@@ -27,7 +27,8 @@ from kumihimo.llm import cached_llm, protocols, telemetry
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.registry import RULES, SET_MODEL_HINT, ModelRegistry
 from kumihimo.rdf import store as rdf_store
-from kumihimo.readers.documents import ReadingLimits, read_documents
+from kumihimo.readers.documents import read_documents
+from kumihimo.readers.limits import ReadingLimits
 from kumihimo.search.fulltext import KeywordIndex, SearchIndex, maintain_indexes
 from kumihimo.search.vectors import VectorIndex, remove_unused_files
 from kumihimo.storage.database import Database

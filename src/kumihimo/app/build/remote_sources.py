@@ -16,12 +16,12 @@ from kumihimo.core.errors import SettingsError, SourceError
 from kumihimo.core.network import PAGE, STORE
 from kumihimo.core.task import Progress
 from kumihimo.index.sources import IndexedSource, load_sources
-from kumihimo.readers.documents import ReadingLimits
+from kumihimo.readers.limits import FetchSettings, ReadingLimits
 from kumihimo.readers.reading_worker import ReadingWorker
 from kumihimo.readers.remote.links import HANDLER
 from kumihimo.readers.remote.mirror import MIRRORS_FOLDER, Mirror, remove_mirrored, remove_unused_mirrors
 from kumihimo.readers.remote.origins import Origin, is_address, local_path, mirror_name, parse_origin
-from kumihimo.readers.remote.web import FetchSettings, WebClient
+from kumihimo.readers.remote.web import WebClient
 from kumihimo.storage.database import Database
 
 MAX_PAGES = 1_000_000  # of one crawl

@@ -13,8 +13,7 @@ from kumihimo.core import network, settings, signature, wiring
 from kumihimo.generation.answer import answer
 from kumihimo.llm.registry import MODEL_SETTINGS, scope_chat_settings
 from kumihimo.rdf.store import rdf_prefixes
-from kumihimo.readers.documents import ReadingLimits
-from kumihimo.readers.remote.web import FetchSettings
+from kumihimo.readers.limits import FetchSettings, ReadingLimits
 
 
 @dataclass(frozen=True, kw_only=True)

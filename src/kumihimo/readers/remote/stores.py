@@ -10,7 +10,8 @@ from kumihimo.connections import open_remote_store, store_error
 from kumihimo.core import task, wiring
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.documents import ReadingLimits, has_reader
+from kumihimo.readers.documents import has_reader
+from kumihimo.readers.limits import ReadingLimits
 from kumihimo.readers.remote.mirror import FETCHING, Mirror, MirroredFile
 from kumihimo.readers.remote.origins import Origin, mirror_name
 

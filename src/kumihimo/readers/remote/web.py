@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 from urllib.robotparser import RobotFileParser
 
@@ -15,8 +14,7 @@ from kumihimo.connections import PublicWeb, check_connection
 from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import AddressRefused, SourceError
 from kumihimo.core.network import PAGE
-from kumihimo.core.settings import Bounds, Patience, Seconds, TextForm
-from kumihimo.readers.documents import ReadingLimits
+from kumihimo.readers.limits import FetchSettings, ReadingLimits
 from kumihimo.readers.remote.origins import join_address
 
 if TYPE_CHECKING:
@@ -28,24 +26,6 @@ _MAX_ROBOTS_BYTES = 500_000  # as RFC 9309 asks for
 _MAX_CRAWL_DELAY = 60  # seconds, whatever a robots.txt wants
 _CONDITIONS = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}  # of a reply -> of the next request
 _REDIRECTS = (301, 302, 303, 307, 308)
-
-
-_AGENT = TextForm(
-    "a name in ASCII letters, such as Kumihimo (me@example.org)", re.compile("[!-~]([ -~]*[!-~])?").fullmatch
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class FetchSettings:
-    """How addresses are fetched. Its fields are the settings of `[fetching]`.
-
-    delay: seconds between two requests to a host. timeout: seconds until a server has to answer. user_agent: the name
-    under which it asks.
-    """
-
-    delay: Patience = 1.0
-    timeout: Seconds = 30.0
-    user_agent: Annotated[str, Bounds(1, 1000), _AGENT] = "Kumihimo"
 
 
 @dataclass(frozen=True, slots=True)
