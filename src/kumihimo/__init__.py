@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     from kumihimo.app.opened.results import (
         BatchState,
         Built,
+        CheckResult,
         CommunityLevel,
         Estimate,
         LocalWork,
         Plan,
+        Problem,
         RdfTerm,
         Solutions,
         Status,
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
         UsageEntry,
     )
     from kumihimo.app.processes.async_facade import AsyncKumihimo
-    from kumihimo.app.upkeep.check import CheckResult, Problem
     from kumihimo.app.upkeep.copy_index import CopiedIndex, copy_index
     from kumihimo.core.answer import Answer, Part
     from kumihimo.core.cancel import CancelToken
@@ -81,10 +82,10 @@ _MODULES = {  # module -> its public names
     "app.build.import_store": "Imported import_store",
     "app.facade": "Kumihimo",
     "app.opened.results": (
-        "BatchState Built CommunityLevel Estimate LocalWork Plan RdfTerm Solutions Status Total UsageEntry"
+        "BatchState Built CheckResult CommunityLevel Estimate LocalWork Plan Problem RdfTerm Solutions Status Total "
+        "UsageEntry"
     ),
     "app.processes.async_facade": "AsyncKumihimo",
-    "app.upkeep.check": "CheckResult Problem",
     "app.upkeep.copy_index": "CopiedIndex copy_index",
     "core.answer": "Answer Part",
     "core.context": "Context Evidence",

@@ -13,17 +13,10 @@ from kumihimo.app.ask.query import Length, Query
 from kumihimo.app.ask.questions import answer_from_one_build, lacking_method, open_snapshot, read_one_build
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.sparql import run_sparql
-from kumihimo.app.build.batch import drop_batches
-from kumihimo.app.build.estimate_query_cost import estimate_query_cost
+from kumihimo.app.build import build_missing
 from kumihimo.app.build.graph_edits import edit_graph
-from kumihimo.app.build.index_paths import index_paths, plan_paths
-from kumihimo.app.build.prepare_build import build_method
-from kumihimo.app.build.texts import Fields, Strings, dump_texts
 from kumihimo.app.opened.open_index import DEFAULT_FOLDER, IndexPlace, OpenIndex, connect_index, open_index
-from kumihimo.app.opened.results import Built, Consent, Plan, Solutions, Status
-from kumihimo.app.upkeep.check import CheckResult, check_index
-from kumihimo.app.upkeep.erasure import prune_cache, remove_documents
-from kumihimo.app.upkeep.status import read_status
+from kumihimo.app.opened.results import Built, CheckResult, Consent, Fields, Plan, Solutions, Status, Strings
 from kumihimo.core.answer import Answer
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.context import Context
@@ -150,6 +143,8 @@ class Kumihimo:
         with the plan and decides. Without consent ConsentRequired is raised, and nothing changes. cancel: stops the
         build, which raises Cancelled; the index stays as it was, and the replies that were paid stay in the cache.
         """
+        from kumihimo.app.build.index_paths import index_paths
+
         flags: dict[str, Any] = {"reread": reread, "recluster": recluster, "refresh": refresh, "rebuild": rebuild}
         flags |= {"wait": wait, "batch": batch, "crawl": crawl, "consent": consent, "progress": progress}
         return index_paths(self.opened, paths, methods, self.models.budget(caps, paid_by, cancel), **flags)
@@ -173,6 +168,9 @@ class Kumihimo:
         digest of the text is its id; without a title, its first heading, its id if that is a name, or its first line.
         `remove` takes an id, too. Other parameters: as for `index`.
         """
+        from kumihimo.app.build.index_paths import index_paths
+        from kumihimo.app.build.texts import dump_texts
+
         files = dump_texts(texts, ids, titles, metadata)
         budget = self.models.budget(caps, paid_by, cancel)
         return index_paths(self.opened, (), methods, budget, texts=files, **options)
@@ -186,6 +184,8 @@ class Kumihimo:
         cancel: CancelToken | None = None,
     ) -> Plan:
         """Estimate the LLM calls and cost of `index`, without building."""
+        from kumihimo.app.build.index_paths import plan_paths
+
         return plan_paths(self.opened, paths, methods, progress, cancel, crawl)
 
     def estimate_query_cost(
@@ -195,6 +195,8 @@ class Kumihimo:
 
         No model is called. Without a question, a typical one is used.
         """
+        from kumihimo.app.build.estimate_query_cost import estimate_query_cost
+
         with self.snapshot(rights=rights) as snapshot:
             return estimate_query_cost(snapshot, question, method, filter, settings)
 
@@ -216,6 +218,8 @@ class Kumihimo:
         done, and the erasure is not. paid_by: a budget that pays too, for what is written again of the rest. cancel:
         stops the removal, not the erasure.
         """
+        from kumihimo.app.upkeep.erasure import remove_documents
+
         budget = self.models.budget(None, paid_by, cancel)
         return remove_documents(self.opened, target, budget, forget=forget, wait=wait, progress=progress)
 
@@ -224,6 +228,8 @@ class Kumihimo:
 
         repair: make again what can be made again. consent: also if that is paid again. wait: wait for a running build.
         """
+        from kumihimo.app.upkeep.check import check_index
+
         return check_index(self.opened, repair=repair, consent=consent, wait=wait)
 
     def edit(self, line: str = "", *, undo: bool = False) -> dict[str, bool]:
@@ -247,7 +253,7 @@ class Kumihimo:
         with self.store.read_transaction() as db:
             lacking = lacking_method(self.opened, db, name)
         if lacking:
-            build_method(self.opened, lacking, progress)
+            build_missing(self.opened, lacking, progress)
 
     @contextmanager
     def snapshot(self, method: str = "", *, rights: str = "", cancel: CancelToken | None = None) -> Iterator[Snapshot]:
@@ -256,7 +262,7 @@ class Kumihimo:
         method: to be prepared first, as by `prepare_method`. rights: an expression over document metadata;
         documents that do not match do not exist for this snapshot. cancel: stops what reads it, which raises Cancelled.
         """
-        with open_snapshot(self.opened, method, rights, cancel, build_method) as snapshot:
+        with open_snapshot(self.opened, method, rights, cancel, build_missing) as snapshot:
             yield snapshot
 
     def retrieve(
@@ -280,8 +286,7 @@ class Kumihimo:
         built first, if they cost nothing. caps, paid_by, cancel: as for `ask`.
         """
         limits: dict[str, Any] = {"caps": caps, "paid_by": paid_by, "cancel": cancel}
-        asked = ParsedQuestion(question)
-        return self.search(Query(asked, method, filter, rights, settings, explain=explain, **limits))
+        return self.search(Query(ParsedQuestion(question), method, filter, rights, settings, explain=explain, **limits))
 
     def ask(
         self,
@@ -316,14 +321,14 @@ class Kumihimo:
 
     def search(self, query: Query) -> Context:
         """Return the evidence for a query, as `retrieve` does."""
-        return read_one_build(self.opened, query, build_method, Snapshot.search)
+        return read_one_build(self.opened, query, build_missing, Snapshot.search)
 
     def answer(self, query: Query) -> Answer:
         """Return the answer to a query, as `ask` does.
 
         With what all tries spent.
         """
-        return answer_from_one_build(self.opened, query, build_method)
+        return answer_from_one_build(self.opened, query, build_missing)
 
     def stream(
         self, question: str, method: str = "", *, rights: str = "", **options: Any
@@ -364,6 +369,8 @@ class Kumihimo:
 
         levels: include the figures of each community level.
         """
+        from kumihimo.app.upkeep.status import read_status
+
         return read_status(self.opened, levels=levels, rights=rights)
 
     # -- the response cache
@@ -383,8 +390,12 @@ class Kumihimo:
         what methods asked for them, are deleted too: they may hold text of documents. Raises ConsentRequired if a model
         or a setting differs from that of the index.
         """
+        from kumihimo.app.upkeep.erasure import prune_cache
+
         return prune_cache(self.opened, wait=wait)
 
     def drop_batches(self) -> int:
         """Give up all batches; return how many requests waited."""
+        from kumihimo.app.build.batch import drop_batches
+
         return drop_batches(self.opened)

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 from typer import Argument, Exit, Option
 
 from kumihimo.app.ask.query import Length
-from kumihimo.app.browse.json_values import trace_json
 from kumihimo.app.facade import Kumihimo
 from kumihimo.cli import options, printing, repl, terminal
 from kumihimo.core.answer import Answer
@@ -169,6 +168,8 @@ def trace(
     id: Annotated[str, Argument(help="The id of a row, as `retrieve` prints it, or the uri of a document.")],
 ) -> None:
     """Show the text of a row and its location in the documents."""
+    from kumihimo.app.browse.json_values import trace_json
+
     with index.snapshot() as snapshot:
         row = snapshot.find(id)
         spans = list(snapshot.trace(row.reference))

@@ -13,12 +13,11 @@ from typing import Annotated, Any, TypeVar
 from typer import Option
 
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.build.remote_sources import MAX_PAGES
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.catalogue import AUTO, installed_catalogue
 from kumihimo.app.opened.open_index import DEFAULT_FOLDER, IndexPlace
 from kumihimo.app.settings import config, trust
-from kumihimo.app.settings.settings_registry import SettingsRegistry
+from kumihimo.app.settings.settings_registry import MAX_PAGES, SettingsRegistry
 from kumihimo.app.upkeep.keys import has_index
 from kumihimo.cli import printing, terminal
 from kumihimo.cli.translated_help import LANGUAGE_HELP, Interrupted, choose_language_option

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.opened import catalogue, results
 from kumihimo.app.settings.trust import TrustRequired
-from kumihimo.app.upkeep.check import CheckResult
 from kumihimo.cli import builds, printing
 from kumihimo.core import signature, wiring
 from kumihimo.core.answer import TRUNCATION_NOTE, Answer
@@ -311,7 +310,7 @@ def _field_rows(fields: Mapping[str, int]) -> list[tuple[str, str, str]]:
     return [*rows, (field, translate(f"and {more} more (--json lists them)"), "")] if more > 0 else rows
 
 
-def show_check(result: CheckResult) -> None:
+def show_check(result: results.CheckResult) -> None:
     for problem in result.repaired:
         printing.print_message(f"Repaired: {problem.file}: {problem.message}")
     for problem in result.problems:

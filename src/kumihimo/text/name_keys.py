@@ -5,6 +5,7 @@ from functools import lru_cache
 from unicodedata import normalize
 
 from kumihimo.core.digests import hash_parts
+from kumihimo.text.sentences import collapse_spaces
 
 _LEGAL_FORMS = frozenset("inc incorporated corp corporation ltd limited llc llp plc gmbh srl".split())  # noqa: SIM905
 # These are words too, except after a comma or in capitals.
@@ -19,6 +20,8 @@ _ACRONYM_PLURAL = re.compile(r"(?<=\b[A-Z]{2})s$|(?<=\b[A-Z]{3})s$")
 _WORDS = re.compile(r"[^\W_]+(?:(?<=\d)[.,]\d+)*[+#]*")
 _CJK_CHARS = "々〆ー\u3040-\u30ff\u3400-\u9fff"
 _INITIALS = re.compile(r"\b[a-z](?: [a-z]\b)+")
+_PARENTHESIS = re.compile(r"(?:(?<!\s)\s+)?[(（][^()（）]*[)）]")
+_FILE_NAME = re.compile(r"[_/\\|<>{}\[\]]|\.\w{2,5}$|\d{5}")
 _CJK_SPACE = rf"(?<=[{_CJK_CHARS}]) (?=[{_CJK_CHARS}])"  # slow to compile, so `re` does it at the first use
 
 
@@ -75,3 +78,19 @@ def entity_id(key: str) -> str:
 def relation_id(one: str, other: str) -> str:
     """Return the id of the relation of two entities, in either order."""
     return hash_parts(*sorted((one, other)))
+
+
+def title_as_name(title: str) -> str:
+    """Return a document's title if it looks like a name.
+
+    A name has at most six words, and is no file name.
+
+    >>> titles = ("Mercury (planet)", "梅雨", "minutes_2019-04.md", "What we did when it rained all day")
+    >>> [title_as_name(title) for title in titles]
+    ['Mercury', '梅雨', '', '']
+    """
+    plain = collapse_spaces(_PARENTHESIS.sub("", title))
+    words = plain.split(" ")
+    if len(plain) < 2 or len(words) > 6 or len(plain) > 60 or _FILE_NAME.search(plain) or plain.endswith((".", "。")):
+        return ""
+    return plain if not plain[0].islower() and name_key(plain).strip("0123456789 ") else ""

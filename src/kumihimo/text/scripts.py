@@ -20,6 +20,8 @@ _INVISIBLE = (
     f"[\u00ad\u0640\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\u20dd-\u20e4\ufe00-\ufe0f\ufeff"
     f"\U000e0100-\U000e01ef{_INNER_MARKS}]"
 )
+KANA, IDEOGRAPHS = re.compile("[\u3041-\u3096\u30a1-\u30fa]"), re.compile("[々〆\u3400-\u9fff]")
+_CJK_CHAR = re.compile("[々〆\u3400-\u9fff\u30a1-\u30fa\u30fc]")
 _NEEDS_FOLDING = re.compile("[^\0-\xac\xae-\u02ff\u2010-\u2029\u202f-\u205f\u3000-\u30ff\u3400-\u9fff]")
 
 
@@ -77,3 +79,14 @@ def find_words(text: str) -> list[str]:
     ['It', 's', 'हिन्दी']
     """
     return [text[run.start() : run.end()] for run in re.finditer("[a-z]+", char_kinds(text))]
+
+
+def is_chinese(text: str) -> bool:
+    """Return whether a text has next to no kana among its ideographs."""
+    kana, han = len(KANA.findall(text)), len(IDEOGRAPHS.findall(text))
+    return kana * 20 < kana + han
+
+
+def has_cjk(text: str) -> bool:
+    """Return whether a text holds ideographs or katakana."""
+    return not text.isascii() and bool(_CJK_CHAR.search(text))

@@ -12,9 +12,6 @@ from itertools import chain
 from typing import NamedTuple, Protocol
 from unicodedata import normalize
 
-from rapidfuzz import process
-from rapidfuzz.distance import OSA
-
 from kumihimo.text import common_words, lemmas, name_keys, parts_of_speech
 from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.tokens import subject_terms, word_tokens
@@ -141,6 +138,8 @@ def _correct(word: str, index: WordIndex, *, is_first: bool) -> str:
 
     A common word is not misspelled: only another form of it will do. A name gives way only to a name.
     """
+    from rapidfuzz.distance import OSA  # few questions need it
+
     plain = word.casefold()
     stems = _near_stems(plain, index)
     best = sorted(stems, key=lambda stem: (-stems[stem], stem))
@@ -156,6 +155,9 @@ def _correct(word: str, index: WordIndex, *, is_first: bool) -> str:
 
 def _near_stems(word: str, index: WordIndex) -> dict[str, int]:
     """Return the stems one edit away, with passage counts."""
+    from rapidfuzz import process
+    from rapidfuzz.distance import OSA
+
     swapped = word[1] + word[0] + word[2:] if len(word) > 1 else word
     [stem], [other] = word_tokens(word), word_tokens(swapped)
     stems = {**index.stems(stem[0]), **{s: n for s, n in index.stems(other[0]).items() if s == other}}
@@ -191,6 +193,8 @@ def _sample_spelling(form: str, index: WordIndex, *, like: str = "") -> str:
 
     like: the spelling nearest to this instead.
     """
+    from rapidfuzz.distance import OSA
+
     tokens, start = word_tokens(form), form[:_MIN_STEM].casefold()
     words = [word for passage in index.passages(form, _SAMPLE) for word in re.findall(rf"[{_LETTERS}]+", passage)]
     spellings = Counter(word for word in words if word.casefold().startswith(start) and word_tokens(word) == tokens)

@@ -322,7 +322,7 @@ def test_any_text_is_read(text: str, title: str) -> None:
     )
     for mention in result:
         assert mention.name
-        assert mention.name in mention.text or mention.name in title or mention.name in ner.title_as_name(title)
+        assert mention.name in mention.text or mention.name in title or mention.name in name_keys.title_as_name(title)
     entities = {mention.entity for mention in result}
     for tie in ties(text, title):
         assert tie.source < tie.target

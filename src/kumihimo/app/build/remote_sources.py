@@ -10,6 +10,7 @@ from shutil import rmtree
 from typing import Any, cast
 
 from kumihimo.app.opened.open_index import OpenIndex
+from kumihimo.app.settings.settings_registry import MAX_PAGES
 from kumihimo.app.settings.trust import PAGES_PREFIX, TrustGrant, add_trust, require_trust
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import SettingsError, SourceError
@@ -23,8 +24,6 @@ from kumihimo.readers.remote.mirror import MIRRORS_FOLDER, Mirror, remove_mirror
 from kumihimo.readers.remote.origins import Origin, is_address, local_path, mirror_name, parse_origin
 from kumihimo.readers.remote.web import WebClient
 from kumihimo.storage.database import Database
-
-MAX_PAGES = 1_000_000  # of one crawl
 
 
 def split_addresses(paths: Iterable[str | Path]) -> tuple[list[Origin], list[str | Path]]:

@@ -8,6 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from kumihimo.app.opened.results import Fields, Strings
 from kumihimo.core.digests import hash_parts, replace_surrogates
 from kumihimo.core.errors import SettingsError, SourceError
 from kumihimo.index.sources import TEXTS_FOLDER
@@ -18,8 +19,6 @@ from kumihimo.readers.remote.origins import text_file_name as text_file_name
 from kumihimo.text.safe_write import is_link
 from kumihimo.text.sentences import shorten_title
 
-Strings = str | Sequence[str] | None  # of one text, or of each
-Fields = Mapping[str, object]
 _DIGEST = re.compile(r"[0-9a-fA-F-]{16,}")  # an id that names nothing, as a program makes it
 _TITLE_CHARS = 80  # of the first line, which is the title then
 

@@ -7,6 +7,8 @@ from kumihimo.core.usage import Usage
 from kumihimo.storage.response_cache import UsageEntry as UsageEntry
 
 Range = tuple[float, float]  # minimum, maximum
+Strings = str | Sequence[str] | None  # of one text, or of each
+Fields = Mapping[str, object]  # of a text
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +212,30 @@ class Solutions:
     boolean: bool | None = None
     is_graph: bool = False
     cut: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A damaged part of an index.
+
+    part: tables, words_X or vectors_X of a table, triples, or cache. remedy: what you can do.
+    """
+
+    file: str
+    part: str
+    message: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """The damage in the files of an index.
+
+    problems: the damage that is left. repaired: the damage that was repaired.
+    """
+
+    problems: tuple[Problem, ...]
+    repaired: tuple[Problem, ...] = ()
 
 
 def sum_ranges(ranges: Iterable[Range]) -> Range:

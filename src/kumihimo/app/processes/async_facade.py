@@ -18,9 +18,8 @@ from kumihimo.app.ask.query import Query
 from kumihimo.app.ask.questions import embed_texts, lacking_method
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.build.prepare_build import build_method
-from kumihimo.app.build.texts import Strings
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.opened.results import Built
+from kumihimo.app.opened.results import Built, Strings
 from kumihimo.app.processes.fair_places import FairPlaces
 from kumihimo.app.processes.question_pool import QuestionPool, needs_no_model
 from kumihimo.core.answer import Answer

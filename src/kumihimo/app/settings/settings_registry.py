@@ -28,6 +28,7 @@ class BuildingSettings:
     workers: Annotated[int, settings.Bounds(0, 10_000)] = 0
 
 
+MAX_PAGES = 1_000_000  # of one crawl
 ANSWER = "answer"  # the role of the answer writer
 EVALUATION_ROLES = {  # roles in an evaluation
     "questioner": "The model that writes questions in `kumi eval questions`.",

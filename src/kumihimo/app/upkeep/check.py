@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from kumihimo.app.build.build_cost import plan_build
 from kumihimo.app.build.index_paths import index_paths
 from kumihimo.app.build.prepare_build import prepare_build, run_and_save
 from kumihimo.app.opened.open_index import OpenIndex
+from kumihimo.app.opened.results import CheckResult, Problem
 from kumihimo.core.errors import ConsentRequired, IndexDamaged
 from kumihimo.core.table import Codec, codec
 from kumihimo.llm.cached_llm import is_cached_value
@@ -25,30 +26,6 @@ _MOVE = "a repair cannot mend it: move the file away, and run `kumi index PATH` 
 _ASK_AGAIN = "`kumi check --repair` keeps the other replies; models are asked again for the damaged ones"
 _STORE_TIMEOUT = 600.0  # seconds to read a store
 _COUNT_TRIPLES = "SELECT (COUNT(*) AS ?count) { ?s ?p ?o }"
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A damaged part of an index.
-
-    part: tables, words_X or vectors_X of a table, triples, or cache. remedy: what you can do.
-    """
-
-    file: str
-    part: str
-    message: str
-    remedy: str
-
-
-@dataclass(frozen=True, slots=True)
-class CheckResult:
-    """The damage in the files of an index.
-
-    problems: the damage that is left. repaired: the damage that was repaired.
-    """
-
-    problems: tuple[Problem, ...]
-    repaired: tuple[Problem, ...] = ()
 
 
 def check_index(index: OpenIndex, *, repair: bool = False, consent: bool = False, wait: bool = False) -> CheckResult:

@@ -8,9 +8,8 @@ from kumihimo.core import answer, digests, records, table
 from kumihimo.core.context import Context, Evidence, Result, Tokenizer
 from kumihimo.core.spans import Span
 from kumihimo.generation.phrases import question_language
-from kumihimo.generation.quoting import outlines, ranking, selected, table_rows
+from kumihimo.generation.quoting import ranking, table_rows
 from kumihimo.generation.quoting.drafts import Draft
-from kumihimo.generation.quoting.overview import read_overview, write_overview
 from kumihimo.generation.quoting.passages import is_one_document, rank_documents
 from kumihimo.generation.quoting.requests import Request, read_request
 from kumihimo.text.question import ParsedQuestion
@@ -36,14 +35,16 @@ def write_result(
     """
     if request is None:
         return table_rows.write_rows(question, context, reader)
+    from kumihimo.generation.quoting import outlines, overview, selected  # few questions need them
+
     bare = question.replace(request.subject, "")
     language = question_language(bare if any(map(str.isalpha, bare)) else question, context)
     if request.kind == "compare":
         return None
     if request.kind == "documents":
         kind, draft = "documents", selected.write_selected(request.selection, reader, language)
-    elif overview := read_overview(reader, request.subject):
-        kind, draft = "themes", write_overview(overview, reader, language) if overview.ids else None
+    elif found := overview.read_overview(reader, request.subject):
+        kind, draft = "themes", overview.write_overview(found, reader, language) if found.ids else None
     else:
         kind, draft = "outline", outlines.write_outline(request.subject, reader, language)
     return (kind, draft) if draft else None

@@ -9,10 +9,10 @@ from unicodedata import normalize
 from kumihimo.core.answer import Answer
 from kumihimo.core.context import Context
 from kumihimo.generation.phrases import question_language
-from kumihimo.generation.quoting import drafts, overview, ranking
+from kumihimo.generation.quoting import drafts, ranking
 from kumihimo.generation.quoting.selection import QUOTES, names_document, read_rules, read_selection
-from kumihimo.index.rules import ner_cjk, ner_words
-from kumihimo.text import question_types, tokens
+from kumihimo.index.rules import ner_words
+from kumihimo.text import question_types, scripts, tokens
 from kumihimo.text.question import ParsedQuestion
 
 _CAPITAL_RUN = re.compile(r"(?<!^)\b[A-Z][\w'’&-]*(?:\s+(?:(?:of|the|de|van|von)\s+)?[A-Z][\w'’&-]*)*")
@@ -48,7 +48,7 @@ def read_request(asked: ParsedQuestion, reader: ranking.IndexReader | None = Non
     >>> read_request(ParsedQuestion("Who painted the gate?")) is None
     True
     """
-    if selection := read_selection(asked.plain, partial(overview.find_part, reader=reader) if reader else None):
+    if selection := read_selection(asked.plain, partial(_find_part, reader=reader) if reader else None):
         return Request("documents", selection.get("mention", ""), selection=selection)
     for kind in ("compare", "themes", "outline"):
         for pattern in _patterns(kind) if kind == "themes" or asked.topic != "" else ():
@@ -58,6 +58,13 @@ def read_request(asked: ParsedQuestion, reader: ranking.IndexReader | None = Non
                     return Request("themes")
                 return Request(kind, groups.get("X", ""), groups.get("Y", ""))
     return Request("themes") if asked.topic == "" or asked.is_on_all else None
+
+
+def _find_part(name: str, reader: ranking.IndexReader) -> frozenset[str]:
+    """Return the documents of the folder or time with a name."""
+    from kumihimo.generation.quoting.overview import find_part
+
+    return find_part(name, reader)
 
 
 def _names_all(subject: str) -> bool:
@@ -112,7 +119,7 @@ def carry_names(question: str, history: Sequence[Answer]) -> tuple[str, str]:
     if not (words := [subject] if subject else _topic_words(before)):
         return question, ""
     note = drafts.say(
-        "about", question_language(question, Context()), names=("、" if ner_cjk.has_cjk(before) else ", ").join(words)
+        "about", question_language(question, Context()), names=("、" if scripts.has_cjk(before) else ", ").join(words)
     )
     return f"{question} {note}", note
 
@@ -136,9 +143,9 @@ def _needs_last(plain: str, last: Answer) -> bool:
     if starts:
         return not any(start < min(starts) for start in _name_starts(plain))
     if _matches("follow_up", "goes_on", plain):
-        return ner_cjk.has_cjk(plain) or not any(_name_starts(plain))
+        return scripts.has_cjk(plain) or not any(_name_starts(plain))
     words = _topic_words(plain)
-    if not ner_cjk.has_cjk(plain) or ner_cjk.is_chinese(plain) or not words:
+    if not scripts.has_cjk(plain) or scripts.is_chinese(plain) or not words:
         return not (words and tokens.subject_terms(question_types.question_pattern("single fact").sub(" ", plain)))
     if len(words) > 1 or len(words[0]) == 1 or not _JAPANESE_WORD.fullmatch(words[0]):
         return False
@@ -149,9 +156,9 @@ def _needs_last(plain: str, last: Answer) -> bool:
 def _topic_words(plain: str) -> list[str]:
     """Return the words that name the subject of a question."""
     asked = ParsedQuestion(plain)
-    if not ner_cjk.has_cjk(plain):
+    if not scripts.has_cjk(plain):
         return [asked.content] if asked.terms else []
-    if ner_cjk.is_chinese(plain):
+    if scripts.is_chinese(plain):
         return [plain.strip("。？?！! ")]
     topic = plain.partition("は")[0].rstrip("でにと、")
     if topic != plain and len(topic) > 1 and not _matches("follow_up", "asks", topic):
@@ -164,8 +171,10 @@ def _name_starts(plain: str) -> Iterator[int]:
 
     Names are capitalised words within it, and compounds in kanji or katakana.
     """
-    if ner_cjk.has_cjk(plain):
-        find = ner_cjk.find_chinese_names if ner_cjk.is_chinese(plain) else ner_cjk.find_japanese_names
+    if scripts.has_cjk(plain):
+        from kumihimo.index.rules import ner_cjk  # its patterns take long to compile
+
+        find = ner_cjk.find_chinese_names if scripts.is_chinese(plain) else ner_cjk.find_japanese_names
         yield from (span.start for span in find(plain) if span.type != ner_words.QUANTITY and span.name not in "彼女達")
         return
     for run in _CAPITAL_RUN.finditer(plain):

@@ -8,9 +8,9 @@ from functools import cache, lru_cache
 from math import log, sqrt
 
 from kumihimo.generation.quoting.selection import read_rules
-from kumihimo.index.rules.ner_cjk import has_cjk
 from kumihimo.index.rules.ner_words import WORDS
 from kumihimo.text import question_types, tokens
+from kumihimo.text.scripts import has_cjk
 
 _RUN = re.compile(r"[^\W_][\w'’-]*(?: +[^\W_][\w'’-]*)*")
 _LABEL = re.compile(r"^[^\s:：.!?。！？][^:：.!?。！？\n]{0,38}[:：](?=\s|[^\x00-\xff])", re.MULTILINE)

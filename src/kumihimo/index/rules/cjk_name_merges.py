@@ -4,7 +4,8 @@ import re
 from collections.abc import Callable, Collection, Iterator
 
 from kumihimo.index.name_records import PERSON_TYPES
-from kumihimo.index.rules import name_forms, ner_cjk, ner_words
+from kumihimo.index.rules import name_forms, ner_words
+from kumihimo.text import scripts
 from kumihimo.text.similarity import is_cjk
 
 _HONORIFIC = re.compile(
@@ -32,7 +33,7 @@ def find_merges(forms: Collection[name_forms.NameForm], read_text: Callable[[], 
             match
             and not _COMMON_END.search(match[1])
             and (not PERSON_TYPES.isdisjoint(form.types) or match[2] in ("さん", "ちゃん", "女士", "小姐"))
-            and not (match[2] == "殿" and ner_cjk.is_chinese(read_text()))  # there a hall
+            and not (match[2] == "殿" and scripts.is_chinese(read_text()))  # there a hall
         ):
             honoured.setdefault(match[1], []).append(form.form)
     plain = {form.form: form for form in cjk if not any(form.form in honorific for honorific in honoured.values())}
@@ -75,7 +76,7 @@ def _is_only(surname: str, name: str, text: str) -> bool:
     """
     others = re.findall(rf"{surname}(?!{_TITLES})([々〆\u3400-\u9fff]+)", text)
     given = name.removeprefix(surname)
-    return all(other.startswith(given) for other in others) and (len(surname) == 1 or not ner_cjk.is_chinese(text))
+    return all(other.startswith(given) for other in others) and (len(surname) == 1 or not scripts.is_chinese(text))
 
 
 def _foreign_parts(
@@ -105,7 +106,7 @@ def _may_be_person(name: name_forms.NameForm | None, read_text: Callable[[], str
     if not name or not PERSON_TYPES.isdisjoint(name.types):
         return bool(name)
     in_ideographs = _IDEOGRAPHS.fullmatch(_FOREIGN_PARTS.sub("", name.form))
-    return bool(in_ideographs) and len(_FOREIGN_PARTS.split(name.form)[-1]) > 2 and ner_cjk.is_chinese(read_text())
+    return bool(in_ideographs) and len(_FOREIGN_PARTS.split(name.form)[-1]) > 2 and scripts.is_chinese(read_text())
 
 
 def _places(plain: Collection[str]) -> Iterator[tuple[str, str, str]]:

@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from kumihimo.core.records import Entity
-from kumihimo.index.rules import name_forms, ner_cjk, ner_tagged, ner_words
+from kumihimo.index.rules import name_forms, ner_tagged, ner_words
+from kumihimo.text import scripts
 from kumihimo.text.common_words import load_common_words
 
 _CJK = "々\u3040-\u30ff\u3400-\u9fff"
@@ -38,8 +39,8 @@ def select_named(entities: Iterable[Entity]) -> list[Entity]:
 
 
 def _is_named(entity: Entity, small: Collection[str], cases: Mapping[str, int]) -> bool:
-    if ner_cjk.has_cjk(entity.name):
-        is_proper = ner_tagged.is_proper_chinese if ner_cjk.is_chinese(entity.text) else ner_tagged.is_proper_japanese
+    if scripts.has_cjk(entity.name):
+        is_proper = ner_tagged.is_proper_chinese if scripts.is_chinese(entity.text) else ner_tagged.is_proper_japanese
         return is_proper(entity.name, entity.mentions)
     sentences = [line for line in entity.text.splitlines() if _PROSE.search(line.replace(entity.name, ""))]
     if entity.mentions > 1 and _is_role(entity.name, small):

@@ -11,15 +11,13 @@ from kumihimo.index.name_records import ChunkNames, NameResolver
 from kumihimo.index.rules import ner_cjk, ner_latin, ner_tagged, ner_words
 from kumihimo.index.rules.prose import blank_code
 from kumihimo.llm.protocols import NamedEntityRecognizer
-from kumihimo.text import name_keys, parts_of_speech
+from kumihimo.text import name_keys, parts_of_speech, scripts
 from kumihimo.text.sentences import Block, collapse_spaces, split_blocks, split_sentences
 
 TypedName = tuple[str, str]  # name, type
 MAX_FOLLOWING_NAMES = 4  # later names of the sentence that a name is paired with
 
-_PARENTHESIS = re.compile(r"(?:(?<!\s)\s+)?[(（][^()（）]*[)）]")
 _ROW_LABEL = re.compile(r"(^|; )[^:;\n]{1,40}: ")  # in a row: `Year: 2024; Month: May`
-_FILE_NAME = re.compile(r"[_/\\|<>{}\[\]]|\.\w{2,5}$|\d{5}")
 
 
 NameFinder = Callable[[str], Iterator[ner_words.NameSpan]]
@@ -44,7 +42,7 @@ def find_names(chunk: Chunk, recognizer: NamedEntityRecognizer | None = None) ->
     ideographs, a name is found only as a title or in quotation marks. recognizer: finds the names instead of the rules.
     """
     sentences = list(_split_sentences(chunk.text))
-    title = title_as_name(chunk.title)
+    title = name_keys.title_as_name(chunk.title)
     if recognizer:
         spans_by_sentence, acronyms = _recognize_names(sentences, recognizer), list(_find_acronyms(sentences))
     else:
@@ -183,22 +181,6 @@ def _heading_text(text: str) -> str:
     return collapse_spaces(" ".join(words))
 
 
-def title_as_name(title: str) -> str:
-    """Return a document's title if it looks like a name.
-
-    A name has at most six words, and is no file name.
-
-    >>> titles = ("Mercury (planet)", "梅雨", "minutes_2019-04.md", "What we did when it rained all day")
-    >>> [title_as_name(title) for title in titles]
-    ['Mercury', '梅雨', '', '']
-    """
-    plain = collapse_spaces(_PARENTHESIS.sub("", title))
-    words = plain.split(" ")
-    if len(plain) < 2 or len(words) > 6 or len(plain) > 60 or _FILE_NAME.search(plain) or plain.endswith((".", "。")):
-        return ""
-    return plain if not plain[0].islower() and name_keys.name_key(plain).strip("0123456789 ") else ""
-
-
 def _find_names(
     text: str, chunk_sentences: list[ChunkSentence], title: str
 ) -> tuple[list[list[ner_words.NameSpan]], list[tuple[str, str]]]:
@@ -216,7 +198,7 @@ def _find_names(
             *_find_title(sentence.name_text, title),
         ]
         names += (expansion for _, expansion in ner_latin.find_acronyms(sentence.name_text))
-        if find_cjk_names and ner_cjk.has_cjk(sentence.name_text):
+        if find_cjk_names and scripts.has_cjk(sentence.name_text):
             names += find_cjk_names(sentence.name_text)
         names += filter(None, (ner_latin.select_name(run, inner_capitals, text) for run in sentence_runs))
         # A quantity is an attribute, no entity. Its unit is no name either: `20 MB`.
@@ -230,9 +212,9 @@ def _choose_cjk_finder(text: str, title: str) -> NameFinder | None:
 
     Without the extra `zh` or `ja` no parts of speech are known.
     """
-    if not ner_cjk.has_cjk(text):
+    if not scripts.has_cjk(text):
         return None
-    if ner_cjk.is_chinese(text):
+    if scripts.is_chinese(text):
         find = ner_tagged.find_tagged_chinese if parts_of_speech.can_tag_chinese() else ner_cjk.find_chinese_names
         return lambda sentence: find(sentence, title)
     return ner_tagged.find_tagged_japanese if parts_of_speech.can_tag_japanese() else ner_cjk.find_japanese_names

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 
 from kumihimo.index.rules.name_forms import NAME_WORDS
 from kumihimo.index.rules.ner_words import QUANTITY, WORDS, NameSpan, alternatives
+from kumihimo.text import scripts
 
 MAX_COMPOUND_CHARS = 10  # a longer compound of several scripts is split by script
 
 _HAN, _KATA = "々〆\u3400-\u9fff", "\u30a1-\u30fa\u30fc"
-_CJK_CHAR = re.compile(rf"[{_HAN}{_KATA}]")
-_KANA, _IDEOGRAPHS = re.compile("[\u3041-\u3096\u30a1-\u30fa]"), re.compile(f"[{_HAN}]")
 _KATAKANA_RUN = rf"[{_KATA}]+(?:[・＝=][{_KATA}]+)*"
 _COMPOUND = re.compile(rf"(?:[{_HAN}]+|{_KATAKANA_RUN}|(?<![A-Za-z0-9])[A-Z][A-Za-z]*(?=[{_HAN}{_KATA}]))+")
 _PIECE = re.compile(rf"[{_HAN}]+|{_KATAKANA_RUN}")
@@ -52,17 +51,6 @@ _CLAUSE_CUT = re.compile(
 )
 
 
-def is_chinese(text: str) -> bool:
-    """Return whether a text has next to no kana among its ideographs."""
-    kana, han = len(_KANA.findall(text)), len(_IDEOGRAPHS.findall(text))
-    return kana * 20 < kana + han
-
-
-def has_cjk(text: str) -> bool:
-    """Return whether a text holds ideographs or katakana."""
-    return not text.isascii() and bool(_CJK_CHAR.search(text))
-
-
 def is_inside_word(text: str, start: int, end: int) -> bool:
     """Return whether `[start, end)` is only a part of a word.
 
@@ -76,7 +64,7 @@ def _same_word(previous: str, following: str) -> bool:
 
 
 def _script_of(char: str) -> str:
-    if _IDEOGRAPHS.match(char):
+    if scripts.IDEOGRAPHS.match(char):
         return "han"
     return "kana" if "\u3040" <= char < "\u3100" else "other"
 
@@ -143,9 +131,9 @@ def _compound_names(text: str, start: int, end: int) -> Iterator[NameSpan]:
     if honour and not _NO_PERSON.search(name):
         yield NameSpan(start, end, name, "person", honour[1])
         return
-    if _VERB.match(text, end) and len(name) < 4 and not _KANA.search(name):
+    if _VERB.match(text, end) and len(name) < 4 and not scripts.KANA.search(name):
         return
-    if _INFLECTED.match(text, end) and _IDEOGRAPHS.match(name[-1]):
+    if _INFLECTED.match(text, end) and scripts.IDEOGRAPHS.match(name[-1]):
         name = name[:-1]  # `梅雨明け`
     yield from _trim_affixes(start, name)
 

@@ -12,7 +12,7 @@ from kumihimo.methods.braid.document_match import DocumentMatch
 from kumihimo.methods.braid.plain_match import Features, PlainMatcher
 from kumihimo.methods.braid.ppr import EntitySet, PassageGraph, Scores, top_ids
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
-from kumihimo.text.name_keys import entity_id, name_key
+from kumihimo.text.name_keys import entity_id, name_key, title_as_name
 
 _MAX_RANK = 100  # ranks below count as unranked
 _UNRANKED = 200  # rank of an unranked candidate
@@ -175,8 +175,6 @@ def find_anchor_link(candidates: Candidates, id: str, anchors: Iterable[str]) ->
 
 @lru_cache(maxsize=16384)
 def _title_name(title: str) -> str:
-    from kumihimo.index.rules.ner import title_as_name  # its patterns take long to compile
-
     return title_as_name(title)
 
 

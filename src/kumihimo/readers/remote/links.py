@@ -11,6 +11,7 @@ from xml.parsers.expat import ExpatError, ParserCreate
 
 from kumihimo.core.errors import SourceError
 from kumihimo.readers import documents, html, reading_worker
+from kumihimo.readers.limits import ReadingLimits
 from kumihimo.readers.remote.origins import MAX_ADDRESS_CHARS, join_address
 
 HANDLER = "kumihimo.readers.remote.links:answer_link_request"  # of a ReadingWorker
@@ -54,7 +55,7 @@ def _read_links(path: str, url: str, prefix: str, most: int, room: int, limits: 
     path: of a page, or of a sitemap if its suffix is none of a page. url: its address. room: bytes for all of them.
     Raise SourceError.
     """
-    data, _ = documents.load_file(Path(path), url, documents.ReadingLimits(**limits))
+    data, _ = documents.load_file(Path(path), url, ReadingLimits(**limits))
     links = _page_links if path.lower().endswith(PAGE_SUFFIXES) else _sitemap_links
     seen = set[str]()
     for link in links(data, url):
