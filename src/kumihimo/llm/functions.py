@@ -1,6 +1,5 @@
 """a function of this process -> ModelFunction: a chat model, an encoder or a reranker in place of a server."""
 
-import asyncio
 import json
 import os
 import sys
@@ -21,6 +20,8 @@ from kumihimo.llm.protocols import FUNCTION_PREFIX, FailedTry, Messages
 from kumihimo.llm.response_body import get_count
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
     from httpx2 import Response
 
 T = TypeVar("T")
@@ -143,6 +144,8 @@ def _wait_for(value: Any) -> Any:
     """
     if not isawaitable(value):
         return value
+    import asyncio  # few questions need it
+
     with _loop_lock:
         loop, thread = _event_loop(os.getpid())
     if thread is current_thread():
@@ -163,12 +166,14 @@ async def _result_of(value: Awaitable[T]) -> T:
 
 
 @cache
-def _event_loop(_process: int) -> tuple[asyncio.AbstractEventLoop, Thread]:
+def _event_loop(_process: int) -> tuple["AbstractEventLoop", Thread]:
     """Return the event loop of all functions, and its thread.
 
     Clients of a model keep connections that belong to one loop. A forked process needs its own: it has no such thread.
     """
-    loop = asyncio.new_event_loop()
+    from asyncio import new_event_loop
+
+    loop = new_event_loop()
     thread = Thread(target=loop.run_forever, name="kumihimo-functions", daemon=True)
     thread.start()
     return loop, thread

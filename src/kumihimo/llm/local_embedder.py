@@ -110,14 +110,21 @@ def subword_vectors(subwords: "np.NDArray[np.integer[Any]]") -> tuple[Vectors, V
 
     The length grows with how much a subword says.
     """
-    lengths = _subword_lengths()[subwords]
+    lengths = _subword_lengths(subwords)
     return _load_weights()[subwords] / lengths[:, None], lengths
 
 
 @cache
-def _subword_lengths() -> Vectors:
-    lengths: Vectors = np.maximum(np.linalg.norm(_load_weights(), axis=1), np.float32(1e-9))
-    return lengths
+def _known_lengths() -> Vectors:
+    """Return the lengths of all subwords that were met so far; of others, 0."""
+    return np.zeros(len(_load_weights()), np.float32)
+
+
+def _subword_lengths(subwords: "np.NDArray[np.integer[Any]]") -> Vectors:
+    known = _known_lengths()
+    new = subwords[known[subwords] == 0]
+    known[new] = np.maximum(np.linalg.norm(_load_weights()[new], axis=1), np.float32(1e-9))
+    return known[subwords]
 
 
 @cache

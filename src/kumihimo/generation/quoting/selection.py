@@ -30,9 +30,9 @@ def read_selection(question: str, has_folder: Callable[[str], object] | None = N
     ({'noun': 'document', 'order': 'newest'}, {})
     """
     found, rest = dict[str, str](), question if len(question) <= _MAX_CHARS else ""
-    rest = _patterns("label")[1][2].sub(" ", rest)
+    rest = _compile(_patterns("label")[1][2]).sub(" ", rest)
     for name, _, pattern in _patterns("free"):
-        if name not in found and (match := pattern.search(rest)):
+        if name not in found and (match := _search(pattern, rest)):
             found[name] = _read_mention(match["X"]) if name == "mention" else match["X"].strip(QUOTES + " ")
             rest = _replace(rest, match.span(), match.groupdict().get("N") or "which documents")
     if "title" in found:
@@ -45,10 +45,10 @@ def read_selection(question: str, has_folder: Callable[[str], object] | None = N
         found["date"] = f"{sign} {parse_iso_date(date)}".strip()
         rest = _replace(rest, span)
     for name, value, pattern in _patterns("values"):
-        if name not in found and (match := pattern.search(rest)):
+        if name not in found and (match := _search(pattern, rest)):
             found[name] = value
             rest = _replace(rest, match.span())
-    rest = reduce(lambda text, filler: filler[2].sub(" ", text), _patterns("filler"), rest)
+    rest = reduce(lambda text, filler: _compile(filler[2]).sub(" ", text), _patterns("filler"), rest)
     if (word := re.fullmatch(r"\W*(\w[\w-]*)\W*", rest)) and has_folder and has_folder(word[1]):
         found["folder"], rest = word[1], ""
     return found if _is_request(found) and not re.search(r"\w", rest) else {}
@@ -60,7 +60,7 @@ def _read_mention(text: str) -> str:
     >>> _read_mention("the word quay"), _read_mention("「潮の道」という語"), _read_mention("quay")
     ('quay', '"潮の道"', 'quay')
     """
-    value = _patterns("label")[0][2].sub("", text).strip(QUOTES + " ")
+    value = _compile(_patterns("label")[0][2]).sub("", text).strip(QUOTES + " ")
     return f'"{value}"' if text[0] in QUOTES and not set(QUOTES) & set(value) else value
 
 
@@ -120,12 +120,25 @@ def read_rules(name: str) -> Mapping[str, Any]:
 
 
 @cache
-def _patterns(section: str) -> list[tuple[str, str, re.Pattern[str]]]:
+def _patterns(section: str) -> list[tuple[str, str, str]]:
     """Return the patterns of a section with their names and values."""
-    values = read_rules("selection")["values"]
-    nouns = "|".join([*values["kind"].values(), *values["noun"].values()])
     return [
-        (name, value, re.compile(pattern.replace("<noun>", f"(?:{nouns})").replace(r"\b", _EDGE), re.IGNORECASE))
+        (name, value, pattern)
         for name, group in read_rules("selection")[section].items()
         for value, pattern in (group.items() if isinstance(group, dict) else (("", each) for each in group))
     ]
+
+
+def _search(pattern: str, text: str) -> re.Match[str] | None:
+    """Return the first match of a pattern in a text.
+
+    The nouns take long to compile, so they stand in a pattern only if the text holds one.
+    """
+    return _compile(pattern, has_noun=_compile("<noun>").search(text) is not None).search(text)
+
+
+@cache
+def _compile(pattern: str, *, has_noun: bool = True) -> re.Pattern[str]:
+    values = read_rules("selection")["values"]
+    nouns = "|".join([*values["kind"].values(), *values["noun"].values()]) if has_noun else "(?!)"
+    return re.compile(pattern.replace("<noun>", f"(?:{nouns})").replace(r"\b", _EDGE), re.IGNORECASE)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from kumihimo.llm.local_embedder import find_subwords, subword_vectors
 from kumihimo.llm.protocols import Vectors
@@ -133,8 +134,6 @@ class PlainMatcher:
 
     def _meaning(self, rows: Sequence[RowTokens]) -> tuple[np.Floats, np.Floats]:
         """Return `similar` and `topic` of each row."""
-        from scipy.sparse import csr_array
-
         own_vectors, own_lengths, own_weights, rarity = self._own_subwords
         sizes = np.array([len(row.subwords) for row in rows])
         subwords = np.concatenate([row.subwords for row in rows])
@@ -147,8 +146,10 @@ class PlainMatcher:
         best = np.maximum.reduceat(cosines[places], (ends - sizes)[sizes > 0], axis=0).astype(np.float64)
         similar[sizes > 0] = best @ (weights / (weights.sum() or 1.0))
         bounds = np.concatenate([[0], ends])
-        table = csr_array((rarity[distinct][places], places, bounds), shape=(len(rows), len(distinct)))
-        sums, own_sum = table @ vectors, own_weights @ own_vectors
+        weighted, own_sum = rarity[distinct][:, None] * vectors, own_weights @ own_vectors
+        sums = np.zeros((len(rows), vectors.shape[1]))
+        for row, (start, end) in zip(sums, pairwise(bounds), strict=True):
+            np.add.reduce(weighted[places[start:end]], axis=0, out=row)
         topic = (sums @ own_sum) / np.maximum(np.linalg.norm(sums, axis=1) * np.linalg.norm(own_sum), 1e-9)
         return similar, topic
 
