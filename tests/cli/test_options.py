@@ -160,10 +160,36 @@ def test_a_list_of_commands_says_what_each_page_of_help_says() -> None:
 
 @pytest.mark.parametrize("words", [["--version"], ["--help"], ["eval", "--help"], ["aks"]])
 def test_a_list_of_commands_imports_none_of_them(words: list[str]) -> None:
+    assert len(_own_modules(_imports_of(Path(), *words))) < 25
+
+
+def _imports_of(folder: Path, *words: str) -> set[str]:
+    """The modules that a process of its own has imported when it ends."""
     code = (
         "import atexit, sys; from kumihimo.cli.entry import run_kumi; "
-        'atexit.register(lambda: print(len([m for m in sys.modules if m.startswith("kumihimo.")]), file=sys.stderr)); '
-        "run_kumi()"
+        "atexit.register(lambda: print(*sys.modules, file=sys.stderr)); run_kumi()"
     )
-    process = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
-    assert int(process.stderr.split()[-1]) < 25, process.stderr
+    process = subprocess.run(
+        [sys.executable, "-c", code, *words], cwd=folder, capture_output=True, text=True, check=False
+    )
+    return {*process.stderr.splitlines()[-1].split()}
+
+
+def _own_modules(modules: set[str]) -> set[str]:
+    return {module for module in modules if module.startswith("kumihimo.")}
+
+
+def test_a_question_imports_nothing_that_only_other_commands_need(tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("The ferry leaves at nine. The harbour office opens at eight.")
+    assert kumi(tmp_path, "index", "note.txt").returncode == 0
+    modules = _imports_of(tmp_path, "ask", "When does the ferry leave?")
+    assert "kumihimo.methods.braid.plain_match" in modules, "it has answered"
+    assert len(_own_modules(modules)) <= 207
+    builds = {"kumihimo.app.build.build", "kumihimo.readers.documents", "kumihimo.readers.pdf"}
+    assert not modules & {
+        *builds,
+        "kumihimo.index.rules.ner",
+        "kumihimo.generation.quoting.overview",
+        "scipy",
+        "asyncio",
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,11 @@ def write(path: Path, data: str | bytes) -> Path:
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
     os.utime(path, (1795228260, 1795228260))
     return path
+
+
+def test_each_reader_is_where_the_table_of_file_types_says() -> None:
+    for file_type in READERS.values():
+        assert callable(getattr(import_module(file_type.read.__module__), file_type.read.__qualname__))
 
 
 def test_a_whole_file(tmp_path: Path) -> None:

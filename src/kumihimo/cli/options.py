@@ -18,7 +18,6 @@ from kumihimo.app.opened.catalogue import AUTO, installed_catalogue
 from kumihimo.app.opened.open_index import DEFAULT_FOLDER, IndexPlace
 from kumihimo.app.settings import config, trust
 from kumihimo.app.settings.settings_registry import MAX_PAGES, SettingsRegistry
-from kumihimo.app.upkeep.keys import has_index
 from kumihimo.cli import printing, terminal
 from kumihimo.cli.translated_help import LANGUAGE_HELP, Interrupted, choose_language_option
 from kumihimo.core.errors import IndexUnavailable, SettingsError, describe_unknown
@@ -69,6 +68,8 @@ def split_names(names: str) -> list[str]:
 
 def require_contents(place: IndexPlace, contents: Collection[object]) -> None:
     """Raise IndexUnavailable where nothing was found, and no index is there."""
+    from kumihimo.app.upkeep.keys import has_index
+
     if not (contents or has_index(place)):
         raise IndexUnavailable(f"there is no index in {place}: make one with `kumi index PATH`")
 

@@ -15,7 +15,6 @@ from kumihimo.core.table import Table
 from kumihimo.index import data_refs, report_context
 from kumihimo.index.imports import ImportedCommunity
 from kumihimo.index.report_context import ReportContext, ReportTables, community_entities
-from kumihimo.index.rules import rule_reports
 from kumihimo.llm import prompts, protocols
 
 WRITTEN_ELSEWHERE = "import"  # what wrote the report of an import
@@ -269,6 +268,8 @@ def reports(
         return None
     complete = partial(_complete, evidence=evidence, tokenizer=tokenizer)
     is_read = _is_read(community, tables, depth, window)
+    from kumihimo.index.rules import rule_reports
+
     if not is_read or is_slight(community, tables, evidence) or is_star(context):
         return complete(rule_reports.build_row_report(community, context))
     size = report_context.describe_size(community, tables, len(evidence))
