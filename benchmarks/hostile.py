@@ -26,9 +26,9 @@ from benchmarks.meter import check_at_most
 from benchmarks.options import bench_parser, read_options, run_benchmark
 from kumihimo.core.errors import LimitExceeded, SourceError
 from kumihimo.readers import READERS
-from kumihimo.readers.limits import ReadingLimits
 from kumihimo.readers.file_reader import FileReader
 from kumihimo.readers.folder import walk
+from kumihimo.readers.limits import ReadingLimits
 
 HOME = Path(__file__).parents[1]
 MAX_SEED_BYTES = 300_000

@@ -116,15 +116,16 @@ def subword_vectors(subwords: "np.NDArray[np.integer[Any]]") -> tuple[Vectors, V
 
 @cache
 def _known_lengths() -> Vectors:
-    """Return the lengths of all subwords that were met so far; of others, 0."""
+    """Return the lengths of the subwords met so far; else 0."""
     return np.zeros(len(_load_weights()), np.float32)
 
 
 def _subword_lengths(subwords: "np.NDArray[np.integer[Any]]") -> Vectors:
-    known = _known_lengths()
+    known: Vectors = _known_lengths()
     new = subwords[known[subwords] == 0]
     known[new] = np.maximum(np.linalg.norm(_load_weights()[new], axis=1), np.float32(1e-9))
-    return known[subwords]
+    lengths: Vectors = known[subwords]
+    return lengths
 
 
 @cache
