@@ -324,10 +324,7 @@ class Kumihimo:
         return read_one_build(self.opened, query, build_missing, Snapshot.search)
 
     def answer(self, query: Query) -> Answer:
-        """Return the answer to a query, as `ask` does.
-
-        With what all tries spent.
-        """
+        """Return the answer to a query, with what all tries spent."""
         return answer_from_one_build(self.opened, query, build_missing)
 
     def stream(
