@@ -362,7 +362,16 @@ def help_texts() -> dict[str, str]:
     places = [place.split(":") for table in tables for place in table]
     commands = [getattr(import_module(f"kumihimo.cli.{module}"), name) for module, name in places]
     documented = [inspect.getdoc(command) or "" for command in commands]
-    texts = [main.HELP, main.KEY_HELP, main.EVAL_HELP, *main.COMMANDS, "Evaluate it", "For example", *documented, *remarks]
+    texts = [
+        main.HELP,
+        main.KEY_HELP,
+        main.EVAL_HELP,
+        *main.COMMANDS,
+        "Evaluate it",
+        "For example",
+        *documented,
+        *remarks,
+    ]
     described = [description for description, _ in SLASH_COMMANDS.values()]
     summaries = [method.summary for method in METHODS.values()]
     counts = [f"{{0}} {noun}" for one in COUNTED for noun in one]
