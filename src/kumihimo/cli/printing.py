@@ -194,9 +194,9 @@ def progress_bar(enabled: bool = True) -> Iterator[Progress | None]:
 
 
 class StatusLine:
-    """A line on standard error that says what goes on, while nothing else is printed; terminals only.
+    """Shows on a terminal what goes on, on one line of standard error.
 
-    It appears after a second. The first call of `close` ends it.
+    The line appears after a second. The first call of `close` ends it.
     """
 
     def __init__(self, enabled: bool = True) -> None:

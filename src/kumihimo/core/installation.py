@@ -57,8 +57,7 @@ def _requirement(extras: str) -> str:
         return editable + _shell_word(f"{path}{extras}")
     if vcs:
         return _shell_word(f"kumihimo{extras} @ {vcs['vcs']}+{url}@{vcs['commit_id']}")
-    is_file = url.startswith("https:")
-    return _shell_word(f"kumihimo{extras} @ {url}" if is_file else f"kumihimo{extras}")
+    return _shell_word(f"kumihimo{extras} @ {url}" if url.startswith("https:") else f"kumihimo{extras}")
 
 
 def _shell_word(word: str) -> str:

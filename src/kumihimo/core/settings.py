@@ -38,7 +38,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class TextForm:
-    """What a text may look like: `persona: Annotated[str, LINE] = ""`.
+    """The form of a text, such as `persona: Annotated[str, LINE] = ""`.
 
     description: for an error. accepts: tells whether a text is one, or raises SettingsError with what is wrong.
     """

@@ -67,9 +67,9 @@ class KumihimoRetriever:
 
 @component
 class KumihimoWriter:
-    """A component that indexes documents with a text, in place of those with the same ids.
+    """Indexes the texts of documents.
 
-    index: its folder, so that a pipeline can be stored.
+    A document replaces one with the same id. index: its folder, so that a pipeline can be stored.
     """
 
     def __init__(self, index: str = ".kumi") -> None:

@@ -41,7 +41,7 @@ _loop_lock = Lock()
 
 
 class _UselessResult(Exception):
-    """A result that is no reply, and no vectors or scores of the texts; its text says what it is."""
+    """A result of no use; its text says what it is."""
 
 
 @dataclass(frozen=True, slots=True)

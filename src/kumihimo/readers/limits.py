@@ -54,7 +54,7 @@ class ReadingLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class FetchSettings:
-    """How addresses are fetched. Its fields are the settings of `[fetching]`.
+    """The settings of `[fetching]`.
 
     delay: seconds between two requests to a host. timeout: seconds until a server has to answer. user_agent: the name
     under which it asks.

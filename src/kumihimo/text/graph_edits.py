@@ -92,7 +92,8 @@ def parse_edits(lines: tuple[str, ...]) -> GraphEdits:
     parsed = [parse_line(line) for line in lines]
     merging = [line for line, parts in zip(lines, parsed, strict=True) if not parts.verb]
     edits = GraphEdits(aliases := parse_aliases(merging))
-    shown = {entity_id(key): name for name in _first_names(merging) if (key := name_key(name)) not in aliases}
+    firsts = [parts.names[0] for parts in parsed if not parts.verb]
+    shown = {entity_id(key): name for name in reversed(firsts) if (key := name_key(name)) not in aliases}
     return GraphEdits(
         aliases,
         shown,
@@ -101,11 +102,6 @@ def parse_edits(lines: tuple[str, ...]) -> GraphEdits:
         frozenset(edits.entity_of(name) for verb, (name, *_), *_ in parsed if verb == "delete"),
         dict(_read_relations(edits, parsed)),
     )
-
-
-def _first_names(merging: Iterable[str]) -> Iterable[str]:
-    """Return the first name of each line, the last line first."""
-    return reversed([parse_line(line).names[0] for line in merging])
 
 
 def _read_relations(edits: GraphEdits, parsed: Iterable[EditLine]) -> Iterator[tuple[tuple[str, str], RelationEdit]]:

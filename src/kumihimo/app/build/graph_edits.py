@@ -70,7 +70,7 @@ def find_unmatched(snapshot: Snapshot, added: Sequence[str] = ()) -> tuple[str, 
 
 
 class _Matcher:
-    """The names in an index, with the edits that made it and those to be made."""
+    """Finds what lines match. edits: those that made the index, and those of the next build."""
 
     def __init__(self, snapshot: Snapshot, edits: Sequence[GraphEdits]) -> None:
         self.snapshot, self.edits = snapshot, edits
