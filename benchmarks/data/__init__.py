@@ -1,0 +1,1 @@
+"""files of public data sets -> the sets that the benchmarks read: `docs/research/data.md`."""
