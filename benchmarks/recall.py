@@ -147,7 +147,7 @@ def measure(kumi: Kumihimo, path: Path, method: str, settings: Settings) -> list
     rows: list[tuple[float, ...]] = []
     with kumi.snapshot() as snapshot:
         passage_ids = {document.id: document.uri.partition("#")[2] for document in snapshot.table("documents")}
-        for row in read_rows(path):
+        for row in filter(lambda row: row["gold_passage_ids"], read_rows(path)):
             start = time.process_time()
             context = snapshot.retrieve(row["question"], method, **settings)
             cpu_ms = 1000 * (time.process_time() - start)
@@ -161,7 +161,8 @@ def measure(kumi: Kumihimo, path: Path, method: str, settings: Settings) -> list
 
 
 def print_table(data: Path, name: str) -> None:
-    corpus, questions = data / f"{SETS[name]}_corpus.jsonl", data / f"{SETS[name]}_questions.jsonl"
+    stem = SETS.get(name, name)
+    corpus, questions = data / f"{stem}_corpus.jsonl", data / f"{stem}_questions.jsonl"
     methods = list(dict.fromkeys(method for method, _ in method_settings()))
     with TemporaryDirectory() as folder, Kumihimo.open(Path(folder, ".kumi")) as kumi:
         with measured() as cost:
@@ -185,7 +186,7 @@ def print_table(data: Path, name: str) -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = bench_parser(__doc__)
-    parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--sets", default=",".join(SETS), help="or the beginning of its files, multihop/musique_1000")
     options = read_options(parser, argv)
     for name in options.sets.split(","):
         print_table(options.data, name)

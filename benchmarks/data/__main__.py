@@ -5,6 +5,7 @@ Without a name, the sets are listed; without files, where to get them and under 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
@@ -43,15 +44,23 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def write_tables(folder: Path, sample: Sample, tables: Tables) -> Iterator[str]:
-    """Write the files of a sample; yield the path of each and its number of rows."""
+    """Write the files of a sample; yield the path of each, and whether published figures are about it."""
     for ending, rows in tables.items():
         path = folder / f"{sample.stem}{ending}"
         path.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(rows, bytes):
-            path.write_bytes(rows)
-        else:
-            path.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows), "utf-8", newline="\n")
-        yield f"{path}" if isinstance(rows, bytes) else f"{path}  {len(rows):,} rows"
+        lines = (
+            rows
+            if isinstance(rows, bytes)
+            else "".join(f"{json.dumps(r, ensure_ascii=False)}\n" for r in rows).encode()
+        )
+        path.write_bytes(lines)
+        state = f", rows: {len(rows):,}" if rows is not lines else ""
+        if ending in sample.written:
+            is_same = hashlib.sha256(lines).hexdigest() == sample.written[ending]
+            state += (
+                ", equal to the file of the published figures" if is_same else ", NOT the file of the published figures"
+            )
+        yield f"{path}{state}"
 
 
 def _find_set(name: str) -> DataSet:

@@ -6,7 +6,7 @@ import csv
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -61,6 +61,7 @@ class Sample:
     """A data set or a part of it, as figures are published about it.
 
     stem: of the files to write. size: what they hold. questions, passages: lists of ids below `samples/`; empty: all.
+    written: SHA-256 by the end of a file's name, if figures are published about it.
     """
 
     stem: str
@@ -68,6 +69,7 @@ class Sample:
     sources: tuple[Source, ...] = ()
     questions: str = ""
     passages: str = ""
+    written: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
