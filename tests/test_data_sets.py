@@ -188,6 +188,8 @@ def test_a_name_that_does_not_exist(tmp_path: Path, capsys: pytest.CaptureFixtur
         ("ultradomain", "a.jsonl", b'{"_id": 1}\n{"_id":', "line 2 is no JSON"),
         ("ultradomain", "a.jsonl", b'{"_id": "1", "input": "x"}', "KeyError: 'context'"),
         ("ultradomain", "a.jsonl", b"\n", "is empty"),
+        ("ultradomain", "a.jsonl", b'{"_id": "1", "input": 7, "answers": [], "context": "x"}', "of '1' is no text"),
+        ("ultradomain", "a.jsonl", b"[" * 99_999, "is no JSON"),
     ],
 )
 def test_a_broken_or_another_file(
@@ -210,6 +212,10 @@ def test_broken_archives_and_graphs(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "holds no scenes" in fail(capsys, "holmes", "--from", folder, "--unverified")
     folder = write_files(tmp_path / "ap", {**MADE["ap-news"], "raw_data/2023/11/0a1.json": PRESS | {"headline": "B"}})
     assert "KeyError: ('Boats sink'" in fail(capsys, "ap-news", "--from", folder, "--unverified")
+    folder = write_files(
+        tmp_path / "fiqa", {**MADE["fiqa"], "qrels/test.tsv": "query-id\tcorpus-id\tscore\n2\tp9\t1\n"}
+    )
+    assert "the corpus lacks the gold of the question '2'" in fail(capsys, "fiqa", "--from", folder, "--unverified")
     short = {**MADE["musique"], "musique_corpus.json": PASSAGES[:2]}
     assert "the corpus lacks the passage 'Harbour'" in fail(
         capsys, "musique", "--from", write_files(tmp_path / "short", short), "--unverified"

@@ -50,12 +50,14 @@ class DataSet:
         module, _, function = self.converter.partition(".")
         convert: Converter = getattr(import_module(f"benchmarks.data.{module}"), function)
         try:
-            return convert(files, sample)
+            tables = convert(files, sample)
+            _check_rows(tables)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:  # of another form
             names = ", ".join(map(str, files))
             raise SourceError(
                 f"{names} cannot be converted to {self.name} ({type(error).__name__}: {error}). Expected: {self.form}."
             ) from error
+        return tables
 
     def _find_files(self, sample: Sample, paths: Sequence[Path]) -> list[Path]:
         """Find each file of a sample; a single file may have any name."""
@@ -71,6 +73,18 @@ class DataSet:
                 + f"They are at {sample.sources[0].address}\nLicence: {self.licence}\nExpected: {self.form}"
             )
         return [path for path in found.values() if path is not None]
+
+
+def _check_rows(tables: Tables) -> None:
+    """Raise ValueError if a text is none, or if the gold of a question is not in the corpus."""
+    rows_by_ending = {ending: rows for ending, rows in tables.items() if not isinstance(rows, bytes)}
+    corpus, questions = (rows_by_ending.get(ending, ()) for ending in ("_corpus.jsonl", "_questions.jsonl"))
+    for rows, key in ((corpus, "text"), (questions, "question")):
+        if bad := next((row for row in rows if not isinstance(row[key], str)), None):
+            raise ValueError(f"the {key} of {bad['id']!r} is no text")
+    ids = {row["id"] for row in corpus}
+    if lost := next((row for row in questions if not ids.issuperset(row.get("gold_passage_ids", ()))), None):
+        raise ValueError(f"the corpus lacks the gold of the question {lost['id']!r}")
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from zipfile import BadZipFile, ZipFile
@@ -14,7 +15,7 @@ def convert_podcasts(files: Sequence[Path], _sample: Sample) -> Tables:
     try:
         with ZipFile(files[0]) as archive:
             texts = {PurePosixPath(name).name: archive.read(name) for name in archive.namelist() if name[-4:] == ".txt"}
-    except BadZipFile as error:
+    except (BadZipFile, EOFError, RuntimeError, zlib.error) as error:
         raise SourceError(f"{files[0]} is no whole ZIP archive: {error}") from None
     if not all("question_text" in row for row in read_table(files[1])):
         raise SourceError(f"{files[1]} has no column question_text")

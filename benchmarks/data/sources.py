@@ -123,13 +123,16 @@ def read_rows(path: Path) -> list[Row]:
 
 def read_table(path: Path, delimiter: str = ",") -> list[Row]:
     """Read a CSV file with a header."""
-    return list(csv.DictReader(read_text(path).splitlines(keepends=True), delimiter=delimiter))
+    try:
+        return list(csv.DictReader(read_text(path).splitlines(keepends=True), delimiter=delimiter))
+    except csv.Error as error:
+        raise SourceError(f"{path} is no table: {error}") from None
 
 
 def _parse(text: str, where: str) -> Any:
     try:
         return json.loads(text)
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise SourceError(f"{where} is no JSON: {error}. Is the file complete?") from None
 
 
