@@ -255,6 +255,12 @@ def test_lists_of_ids_have_the_size_of_their_sample() -> None:
             assert not ids or name == "mine" or int(count.split()[0].replace(",", "")) == len(set(read_ids(ids)))
 
 
+def test_the_questions_that_were_searched_again_are_of_musique() -> None:
+    searched = read_ids("musique_searched40")
+    assert len(set(searched)) == 40
+    assert set(searched) <= set(read_ids("musique_train100"))
+
+
 def test_benchmarks_read_what_is_written() -> None:
     stems = {sample.stem for each in read_catalogue().values() for sample in each.samples.values()}
     assert {*STEMS.values()} - stems == {"ordinary/news"}  # its passages were cut elsewhere
