@@ -16,7 +16,7 @@ from benchmarks.meter import check_at_most, child_cpu, command_cpu
 from benchmarks.options import bench_parser, read_options, run_benchmark
 
 KUMI = str(Path(sys.executable).with_name("kumi"))
-HEAVY = ("numpy", "pydantic", "rich", "openai", "tokenizers", "nupunkt", "selectolax")
+HEAVY = ("numpy", "pydantic", "rich", "httpx2", "tokenizers", "nupunkt", "selectolax")
 
 
 def main(argv: Sequence[str] | None = None) -> None:

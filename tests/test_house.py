@@ -29,7 +29,6 @@ HEAVY = [
     "lark",
     "numpy",
     "nupunkt",
-    "openai",
     "pydantic",
     "pyoxigraph",
     "rich",

@@ -2,47 +2,77 @@
 
 from __future__ import annotations
 
-from threading import Event, active_count
-from typing import cast
+from contextlib import ExitStack
+from threading import Thread, active_count
 
 import pytest
 
+from kumihimo.llm import wait_notes
 from kumihimo.llm.wait_notes import WaitNotes
-from tests.counters import wait_until
 from tests.fake_clock import FakeClock, clock as clock
 
 URL = "http://127.0.0.1:1/v1"
 
 
-def stay_silent(notes: WaitNotes, clock: FakeClock, waits: int) -> None:
-    """Watch a request that is answered during this wait."""
-    clock.stopped, clock.waits = False, []
-    clock.on_wait = lambda: clock.set() if len(clock.waits) == waits else None
-    notes._note_silence(URL, cast(Event, clock), clock.now)
+@pytest.fixture
+def notes(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> WaitNotes:
+    """Return notes without a thread: the tests call what it runs."""
+    monkeypatch.setattr(Thread, "start", lambda _: None)
+    monkeypatch.setattr(wait_notes, "sleep", clock.wait)
+    return WaitNotes()
+
+
+def stay_silent(notes: WaitNotes, clock: FakeClock, waits: int, *starts: float) -> None:
+    """Watch requests that are all answered during this wait."""
+    requests = ExitStack()
+    for clock.now in starts:
+        requests.enter_context(notes.watch(URL))
+    clock.waits = []
+    clock.on_wait = lambda: requests.close() if len(clock.waits) == waits else None
+    notes._note_silence(URL)
 
 
 def test_silence_is_said_after_ten_seconds_and_then_each_minute(
-    clock: FakeClock, caplog: pytest.LogCaptureFixture
+    notes: WaitNotes, clock: FakeClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stay_silent(WaitNotes(), clock, 3)
+    stay_silent(notes, clock, 3, 0.0)
     assert clock.waits == [10, 60, 60]
     assert caplog.messages == [f"waiting for {URL}: no answer for {seconds} s" for seconds in (10, 70)]
 
 
-def test_an_answer_within_ten_seconds_says_nothing(clock: FakeClock, caplog: pytest.LogCaptureFixture) -> None:
-    stay_silent(WaitNotes(), clock, 1)
+def test_an_answer_within_ten_seconds_says_nothing(
+    notes: WaitNotes, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    stay_silent(notes, clock, 1, 0.0)
     assert caplog.messages == []
 
 
-def test_many_silent_requests_are_said_once(clock: FakeClock, caplog: pytest.LogCaptureFixture) -> None:
-    notes = WaitNotes()
-    for clock.now in (0.0, 1.0, 2.0, 30.0):
-        stay_silent(notes, clock, 2)
+def test_many_silent_requests_are_said_once(
+    notes: WaitNotes, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    stay_silent(notes, clock, 2, 0.0, 1.0, 2.0, 9.0)
+    stay_silent(notes, clock, 1, 30.0, 31.0)
     assert caplog.messages == [f"waiting for {URL}: no answer for 10 s"]
 
 
-def test_a_watch_ends_with_its_request() -> None:
-    threads = active_count()
-    with pytest.raises(ValueError, match="broken"), WaitNotes().watch(URL):
+def test_a_request_that_begins_later_has_its_own_ten_seconds(
+    notes: WaitNotes, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    with notes.watch(URL):
+        clock.now = 4.0
+        later = notes.watch(URL)
+        later.__enter__()
+    clock.on_wait = lambda: later.__exit__(None, None, None) if len(clock.waits) == 2 else None
+    notes._note_silence(URL)
+    assert clock.waits == [10, 60]
+    assert caplog.messages == [f"waiting for {URL}: no answer for 10 s"]
+
+
+def test_many_requests_share_one_thread() -> None:
+    threads, notes = active_count(), WaitNotes()
+    for _ in range(20):
+        with notes.watch(URL):
+            assert active_count() <= threads + 1
+    with pytest.raises(ValueError, match="broken"), notes.watch(URL):
         raise ValueError("broken")
-    wait_until(lambda: active_count() <= threads)
+    assert not notes._silent

@@ -8,21 +8,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from kumihimo.core import digests, usage
 from kumihimo.core.errors import ItemFailed, KumiError, RequestRefused, SettingsError
 from kumihimo.core.redaction import redact
 from kumihimo.llm import response_body, transport
+from kumihimo.llm.http_client import StatusError
 from kumihimo.llm.openai import OpenAIChat, read_completion
 from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, Reply, TextsReply, TextsRequest
 from kumihimo.llm.retry import retrying
-
-if TYPE_CHECKING:
-    from httpx2 import Response
-    from openai import OpenAI  # noqa: TID251 (a type)
 
 T = TypeVar("T")
 
@@ -30,7 +28,6 @@ MAX_REQUESTS = 5_000  # of one job: claims on n keys take n² steps. OpenAI allo
 MAX_BYTES = 190 * response_body.MEGABYTE  # of one job: OpenAI allows 200 MB
 ENDPOINT = "/v1/chat/completions"
 _NAME = "kumihimo"  # the key of our name in the metadata of a job
-_FORM = {"Content-Type": "multipart/form-data"}
 _MAX_RESULT_BYTES, _MAX_LINE_BYTES = 2048 * response_body.MEGABYTE, 16 * response_body.MEGABYTE
 _MAX_RESULT_SECONDS = 3600  # of the download of a file
 _MAX_ID, _MAX_JOBS = 1000, 10_000  # characters of a text of a job, and jobs of an account that are searched
@@ -86,22 +83,23 @@ class BatchServer:
         A try after a lost answer finds the job of the first one.
         """
         content = b"\n".join(lines) + b"\n"
-        form = {"body": {"purpose": "batch"}, "files": [("file", (f"{name}.jsonl", content))]}
-        file = self._call(lambda client: _text(self._read(client, "post", "/files", headers=_FORM, **form), "id"))
-        return self._call(lambda client: self._find(client, name, file) or self._create(client, file, name))
+        form = {"data": {"purpose": "batch"}, "files": {"file": (f"{name}.jsonl", content)}}
+        file = self._call(lambda: _text(self._read("POST", "/files", **form), "id"))
+        return self._call(lambda: self._find(name, file) or self._create(file, name))
 
     def find(self, name: str) -> Job | None:
         """Return the job of this name, if the server has one."""
-        return self._call(lambda client: self._find(client, name))
+        return self._call(lambda: self._find(name))
 
     def job(self, id: str) -> Job:
         """Return the state of a job."""
-        import openai
 
-        def retrieve(client: "OpenAI") -> Job:
+        def retrieve() -> Job:
             try:
-                job = _read_job(self._read(client, "get", f"/batches/{quote(id, safe='')}"))
-            except openai.NotFoundError:
+                job = _read_job(self._read("GET", f"/batches/{quote(id, safe='')}"))
+            except StatusError as error:
+                if error.status != HTTPStatus.NOT_FOUND:
+                    raise
                 return Job(id, "deleted")
             if job.id != id:
                 raise response_body.garbled_error()
@@ -128,15 +126,14 @@ class BatchServer:
 
     def _delete_file(self, file: str) -> bool:
         """Delete a file; return whether it is gone."""
-        import openai
 
-        def delete(client: "OpenAI") -> bool:
+        def delete() -> bool:
             try:
-                self._send(client, "delete", f"/files/{quote(file, safe='')}").close()
-            except openai.APIStatusError as error:
-                if error.status_code not in _NO_BATCHES:
+                self.server.send("DELETE", f"/files/{quote(file, safe='')}").close()
+            except StatusError as error:
+                if error.status not in _NO_BATCHES:
                     raise
-                return error.status_code == openai.NotFoundError.status_code
+                return error.status == HTTPStatus.NOT_FOUND
             return True
 
         try:
@@ -144,14 +141,14 @@ class BatchServer:
         except KumiError:
             return False
 
-    def _find(self, client: "OpenAI", name: str, file: str = "") -> Job | None:
+    def _find(self, name: str, file: str = "") -> Job | None:
         """Return the job of this name, or of this file of requests.
 
         A server may list the same jobs again and again, or ever more.
         """
         seen, query = set[str](), dict[str, object](limit=100)
         while len(seen) < _MAX_JOBS:
-            body = self._read(client, "get", "/batches", params=query)
+            body = self._read("GET", "/batches", params=query)
             listed = body.get("data")
             jobs = [job for job in listed if isinstance(job, Mapping)] if isinstance(listed, list) else []
             for job in jobs:
@@ -166,20 +163,20 @@ class BatchServer:
             "ones there, or give it up: `kumi cache drop-batches`"
         )
 
-    def _create(self, client: "OpenAI", file: str, name: str) -> Job:
+    def _create(self, file: str, name: str) -> Job:
         body = {"input_file_id": file, "completion_window": "24h", "endpoint": ENDPOINT, "metadata": {_NAME: name}}
-        return _read_job(self._read(client, "post", "/batches", body=body))
+        return _read_job(self._read("POST", "/batches", body=body))
 
-    def _read(self, client: "OpenAI", method: str, route: str, **request: Any) -> Mapping[str, Any]:
+    def _read(self, method: str, route: str, **request: Any) -> Mapping[str, Any]:
         """Return the JSON of the response to a request."""
-        with closing(self._send(client, method, route, **request)) as response:
+        with closing(self.server.send(method, route, **request)) as response:
             body: Mapping[str, Any] = response_body.read_json_body(response.iter_bytes(), self.server.timeout)
         return body
 
-    def _read_lines(self, file: str, client: "OpenAI") -> list[bytes]:
+    def _read_lines(self, file: str) -> list[bytes]:
         """Return the lines of a file on the server."""
         deadline, found = monotonic() + _MAX_RESULT_SECONDS, list[bytes]()
-        with closing(self._send(client, "get", f"/files/{quote(file, safe='')}/content")) as response:
+        with closing(self.server.send("GET", f"/files/{quote(file, safe='')}/content")) as response:
             for line in response_body.split_lines(response.iter_bytes(), _MAX_RESULT_BYTES, _MAX_LINE_BYTES):
                 found += [line.encode()] if line else []
                 if monotonic() > deadline:
@@ -188,34 +185,21 @@ class BatchServer:
                     )
         return found
 
-    def _send(self, client: "OpenAI", method: str, route: str, **request: Any) -> "Response":
-        """Return the response to a request; its body is not read yet.
-
-        The SDK would read a body of any size, and take any JSON for a job.
-        """
-        import httpx2
-
-        headers = {**transport.STREAM_HEADERS, **request.pop("headers", {})}
-        options = {"headers": headers, "params": request.pop("params", {})}
-        response: httpx2.Response = getattr(client, method)(route, cast_to=httpx2.Response, options=options, **request)
-        return response
-
-    def _call(self, action: "Callable[[OpenAI], T]") -> T:
+    def _call(self, action: Callable[[], T]) -> T:
         """Return the result of an action; try it again if that helps.
 
         Raises SettingsError where the server has no Batch API.
         """
-        import openai
 
         def send(_: TextsRequest) -> TextsReply:
             with self.server.explained_errors():
                 try:
-                    return TextsReply(action(self.server.client), usage.Usage())
-                except openai.APIStatusError as error:
-                    if error.status_code in _NO_BATCHES:
+                    return TextsReply(action(), usage.Usage())
+                except StatusError as error:
+                    if error.status in _NO_BATCHES:
                         raise SettingsError(
-                            f"{self.server.display_url} offers no Batch API ({error.status_code} for "
-                            f"{error.request.url.path}): run the same command without --batch"
+                            f"{self.server.display_url} offers no Batch API ({error.status} for "
+                            f"{error.response.request.url.path}): run the same command without --batch"
                         ) from None
                     raise
 

@@ -5,7 +5,7 @@ import logging
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -18,17 +18,14 @@ from kumihimo.core.errors import ItemFailed, ModelError, RequestRefused, Setting
 from kumihimo.core.network import MODEL
 from kumihimo.core.redaction import redact, register_secret, register_url_secrets
 from kumihimo.llm import functions, http_client, wait_notes
+from kumihimo.llm.http_client import StatusError
 from kumihimo.llm.protocols import FailedTry
 from kumihimo.llm.rate_limit import RateLimiter
 from kumihimo.llm.response_body import LateReply, error_reason
 
 if TYPE_CHECKING:
     from httpx2 import Response
-    from openai import APIConnectionError, APIStatusError, OpenAI  # noqa: TID251 (a type)
 
-# The header of the SDK's `with_streaming_response`, which exists for its own routes only. The SDK then leaves the body
-# to us, and we stop reading a body that arrives too slowly.
-STREAM_HEADERS = {"X-Stainless-Raw-Response": "stream"}
 _MIN_PAUSE = 1.0  # seconds between two requests to a server that was given up
 _SHORTER_PROMPT_HINT = "lower budget under [answer] or the method, size under [chunks], or use a model that takes more"
 _TOO_LONG = re.compile(r"context[ _](?:length|size|window)|\bn_ctx\b|too large to process", re.I)
@@ -103,7 +100,7 @@ class ModelServer:
         return key
 
     @property
-    def client(self) -> "OpenAI":
+    def client(self) -> http_client.ModelClient:
         """Return the shared client for this address and key."""
         if self.function:
             raise SettingsError(f"{self.function.name} has no Batch API, which only servers offer: leave out `batch`")
@@ -165,44 +162,48 @@ class ModelServer:
         with self._admitted(), self.explained_errors():
             body = {name: value for name, value in body.items() if name not in self.refused_parameters}
             with self.notes.watch(self.display_url):
-                response = self.function.respond(route, body) if self.function else self._send(route, body)
+                response = self.function.respond(route, body) if self.function else self.send("POST", route, body)
             with closing(response):
                 yield response
 
-    def _send(self, route: str, body: Mapping[str, Any]) -> "Response":
+    def send(self, method: str, route: str, body: Mapping[str, Any] | None = None, **options: Any) -> "Response":
+        """Return the response to a request; its body is not read yet.
+
+        Raises StatusError, and our errors where there is no response.
+        """
         import httpx2
 
-        return self.client.post(route, cast_to=httpx2.Response, body=body, options={"headers": STREAM_HEADERS})
+        client = self.client
+        try:
+            return client.send(method, route, body, **options)
+        except (httpx2.LocalProtocolError, httpx2.InvalidURL):  # as for a host that no name can be
+            raise SettingsError(f"no valid request to {self.display_url}: check base_url and the key") from None
+        except (httpx2.ReadTimeout, httpx2.WriteTimeout):
+            raise LateReply(f"{self.display_url} did not answer within {self.timeout:g} s", paid=True) from None
+        except httpx2.RequestError as error:
+            not_sent = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
+            message = f"{self.display_url} cannot be reached ({redact(str(error))})"
+            is_paid = not isinstance(error, (*not_sent, httpx2.UnsupportedProtocol))
+            raise Unreachable(message, paid=is_paid) from None
 
     @contextmanager
     def explained_errors(self) -> Iterator[None]:
-        """Raise the errors of the SDK as ours; note an answer."""
-        with nullcontext() if self.function else self._translated_errors():
-            yield
-        self.has_answered = True
-        if self.failures or self.failing_since is not None:
-            self.close_circuit()
-
-    @contextmanager
-    def _translated_errors(self) -> Iterator[None]:
-        """Raise the errors of the SDK as ours."""
+        """Raise the errors of requests as ours; note an answer."""
         import httpx2
-        import openai
 
         try:
             yield
-        except openai.APIStatusError as error:
-            raise self._status_error(error) from None  # its cause may hold the key
-        except openai.APIConnectionError as error:
-            raise self._connection_error(error) from None
-        except httpx2.InvalidURL:  # a host that no name can be
-            raise SettingsError(f"no valid request to {self.display_url}: check base_url and the key") from None
+        except StatusError as error:
+            raise self._status_error(error) from None  # its response may hold the key
         except httpx2.TimeoutException:
             message = f"{self.display_url} did not finish its answer within {self.timeout:g} s"
             raise LateReply(message, paid=True) from None
-        except (httpx2.HTTPError, httpx2.StreamError, openai.APIError) as error:
+        except (httpx2.HTTPError, httpx2.StreamError) as error:
             message = f"{self.display_url} broke off its answer ({redact(str(error))})"
             raise FailedTry(message, paid=True) from None
+        self.has_answered = True
+        if self.failures or self.failing_since is not None:
+            self.close_circuit()
 
     def close_circuit(self) -> None:
         """Send requests again."""
@@ -210,20 +211,8 @@ class ModelServer:
             self.failures, self.failing_since = 0, None
             self.limiter.stopped.clear()
 
-    def _connection_error(self, error: "APIConnectionError") -> Exception:
-        import httpx2
-
-        cause = error.__cause__
-        if isinstance(cause, httpx2.LocalProtocolError):
-            return SettingsError(f"no valid request to {self.display_url}: check base_url and the key")
-        if isinstance(cause, httpx2.ReadTimeout | httpx2.WriteTimeout):
-            return LateReply(f"{self.display_url} did not answer within {self.timeout:g} s", paid=True)
-        not_sent = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
-        message = f"{self.display_url} cannot be reached ({redact(str(cause or error))})"
-        return Unreachable(message, paid=not isinstance(cause, (*not_sent, httpx2.UnsupportedProtocol)))
-
-    def _status_error(self, error: "APIStatusError") -> Exception:
-        code, message = error.status_code, f"{self.display_url} says: {_error_message(error)}"
+    def _status_error(self, error: StatusError) -> Exception:
+        code, message = error.status, f"{self.display_url} says: {_error_message(error)}"
         if code == 402 or (code == 429 and error.code == "insufficient_quota"):
             message = f"{message}: the account has no credit left"
             if not self.has_answered:
@@ -242,7 +231,7 @@ class ModelServer:
             return ModelError(f"{message}: {_address_remedy(error)}")
         return self._refusal_error(error, message)
 
-    def _refusal_error(self, error: "APIStatusError", message: str) -> Exception:
+    def _refusal_error(self, error: StatusError, message: str) -> Exception:
         """Return the error for a refused request.
 
         A parameter that the server does not support is left out from now on; otherwise only this request fails.
@@ -286,22 +275,22 @@ def connect_server(settings: Mapping[str, Any]) -> ModelServer:
     return server
 
 
-def _address_remedy(error: "APIStatusError") -> str:
+def _address_remedy(error: StatusError) -> str:
     if "model" in f"{error.code} {_error_message(error)}".lower():
         return "set `model` to one that the server has"
     return f"base_url is the part of the address before {_route(error)}, usually with /v1 at its end"
 
 
-def _redirect_error(url: str, error: "APIStatusError") -> ModelError:
+def _redirect_error(url: str, error: StatusError) -> ModelError:
     target = redact(str(error.response.headers.get("location", "no address")))[:300]
     return ModelError(
-        f"{url} sends requests on to {target} ({error.status_code}), which is not asked: if you trust that address, "
+        f"{url} sends requests on to {target} ({error.status}), which is not asked: if you trust that address, "
         f"set base_url to its part before {_route(error)}"
     )
 
 
-def _route(error: "APIStatusError") -> str:
-    path = error.request.url.path
+def _route(error: StatusError) -> str:
+    path = error.response.request.url.path
     return next((route for route in ("/rerank", "/embeddings") if path.endswith(route)), "/chat/completions")
 
 
@@ -327,11 +316,11 @@ _UNKNOWN_PHRASES = (
 )
 
 
-def _refused_parameter(error: "APIStatusError") -> str:
+def _refused_parameter(error: StatusError) -> str:
     """Return the optional parameter that the server complains about."""
-    if "json" not in error.request.headers.get("content-type", ""):
+    if "json" not in error.response.request.headers.get("content-type", ""):
         return ""
-    request, message = json.loads(error.request.content), _error_message(error)
+    request, message = json.loads(error.response.request.content), _error_message(error)
     names = [error.param, *(name for name in OPTIONAL_PARAMETERS if name in message)]
     response_format = request.get("response_format") or {}
     is_unknown = error.code in _UNKNOWN_CODES or any(phrase in message.lower() for phrase in _UNKNOWN_PHRASES)
@@ -341,13 +330,12 @@ def _refused_parameter(error: "APIStatusError") -> str:
     return next((name for name in names if is_unknown and name in OPTIONAL_PARAMETERS and name in request), "")
 
 
-def _error_message(error: "APIStatusError") -> str:
-    is_json = error.body != error.response.text.strip()  # other text is a page
-    reason = (error_reason(error.body) if is_json else "") or error.response.reason_phrase or "no reason given"
+def _error_message(error: StatusError) -> str:
+    reason = error_reason(error.body) or error.response.reason_phrase or "no reason given"
     return redact(reason)[:300].rstrip(".")  # in this order: half a key is not recognized
 
 
-def _retry_after(error: "APIStatusError") -> float | None:
+def _retry_after(error: StatusError) -> float | None:
     """Return the seconds of the Retry-After header, which may be a date."""
     headers = error.response.headers
     with suppress(KeyError, ValueError):

@@ -3,8 +3,8 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Event, Lock, Thread
-from time import monotonic
+from threading import Lock, Thread
+from time import monotonic, sleep
 
 log = logging.getLogger("kumihimo")
 _MIN_WAIT = 2.0  # seconds of a request until a failed try is worth a warning
@@ -18,6 +18,8 @@ class WaitNotes:
 
     def __init__(self) -> None:
         self._last_failure = self._last_silence = -_NEXT_SILENCE  # times of `monotonic`
+        self._silent: dict[object, float] = {}  # requests without an answer, and when they began
+        self._watcher: Thread | None = None
         self._lock = Lock()
 
     def note_failure(self, url: str, failure: str, waited: float, next_step: str) -> None:
@@ -36,20 +38,35 @@ class WaitNotes:
     @contextmanager
     def watch(self, url: str) -> Iterator[None]:
         """Warn while a server gives no answer to a request."""
-        answered = Event()
-        Thread(target=self._note_silence, args=(url, answered, monotonic()), daemon=True).start()
+        request = object()
+        with self._lock:
+            self._silent[request] = monotonic()
+            if not (self._watcher and self._watcher.is_alive()):  # a forked process has no thread of its parent
+                self._watcher = Thread(target=self._note_silence, args=(url,), daemon=True)
+                self._watcher.start()
         try:
             yield
         finally:
-            answered.set()
-
-    def _note_silence(self, url: str, answered: Event, started: float) -> None:
-        """Warn from time to time until there is an answer."""
-        pause = _FIRST_SILENCE
-        while not answered.wait(pause):
-            pause, now = _NEXT_SILENCE, monotonic()
             with self._lock:
-                is_due = now - self._last_silence >= _NEXT_SILENCE
-                self._last_silence = now if is_due else self._last_silence
-            if is_due:
+                del self._silent[request]
+
+    def _note_silence(self, url: str) -> None:
+        """Warn from time to time until there are no requests."""
+        while (pause := self._note_longest_silence(url)) is not None:
+            sleep(pause)
+
+    def _note_longest_silence(self, url: str) -> float | None:
+        """Warn if it is due; return the seconds until the next look.
+
+        A look comes late enough for many short requests to share one thread.
+        """
+        with self._lock:
+            if not self._silent:
+                self._watcher = None
+                return None
+            now, started = monotonic(), min(self._silent.values())
+            due = max(started + _FIRST_SILENCE, self._last_silence + _NEXT_SILENCE)
+            if now >= due:
+                due, self._last_silence = now + _NEXT_SILENCE, now
                 log.warning("waiting for %s: no answer for %.0f s", url, now - started)
+            return due - now

@@ -219,7 +219,7 @@ def warm_up(workspace: Workspace) -> None:
 def _warm_up_index(kumi: Kumihimo, room: QuestionPool | None) -> None:
     """Ask by the default method, if that needs no model."""
     if kumi.models.chat("answer"):
-        import_module("openai")
+        import_module("httpx2")
     if not kumi.store.exists():
         return
     with kumi.snapshot() as snapshot:
