@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kumihimo.core.errors import ItemFailed, KumiError, ModelError, RequestRefused, SettingsError
-from kumihimo.core.network import is_local
+from kumihimo.core.network import MODEL, is_local
 from kumihimo.llm import http_client, openai, rerank
 from kumihimo.llm.budget import Account, Budget, Caps
 from kumihimo.llm.cached_llm import connect_model
@@ -254,3 +254,39 @@ def test_certificates_of_the_environment_are_used_for_this_machine_too(
     monkeypatch.setitem(os.environ, "SSL_CERT_FILE", str(tmp_path / "missing.pem"))
     with pytest.raises(SettingsError, match="SSL_CERT_FILE"):
         ask("https://127.0.0.1:1/certificates")
+
+
+# -- requests
+
+
+def test_a_request_names_no_more_than_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", KEY)
+    with run_raw_server(completion("Thanks.")) as server:
+        assert ask(server.url, key="MY_KEY", extra='{"user": "\\ud800"}') == "Thanks."
+    head, _, body = server.requests[0].partition(b"\r\n\r\n")
+    first, *headers = head.decode().split("\r\n")
+    assert first == "POST /v1/chat/completions HTTP/1.1"
+    assert {line.partition(":")[0].lower() for line in headers} == {
+        *("host", "accept", "accept-encoding", "authorization", "connection", "content-length", "content-type"),
+        "user-agent",
+    }
+    assert f"Authorization: Bearer {KEY}" in headers
+    assert b'"user":"\\ud800"' in body
+
+
+@pytest.mark.parametrize(("host", "names"), [("api.openai.com", True), ("api.openai.com.example", False)])
+def test_only_openai_learns_the_account(host: str, names: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-a")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "")
+    url = f"https://{host}/v1"
+    client = http_client.shared_client(url, MODEL.parse_address(url), KEY, "", 60.0)
+    assert (client.headers.get("OpenAI-Organization") == "org-a", "OpenAI-Project" in client.headers) == (names, False)
+
+
+def test_a_deployment_of_azure_is_part_of_the_address() -> None:
+    with run_raw_server(completion("Thanks.")) as server:
+        assert ask(f"http://{server.address}/", api_version="2024-10-21") == "Thanks."
+    first, *headers = server.requests[0].decode().split("\r\n")
+    assert first == "POST /openai/deployments/m/chat/completions?api-version=2024-10-21 HTTP/1.1"
+    assert "api-key: none" in headers
+    assert not [line for line in headers if line.startswith("Authorization")]

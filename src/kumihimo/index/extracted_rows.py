@@ -108,7 +108,8 @@ def edit_ties(
         edit = edits.relation(row.relation, resolver.document)
         if edits.deleted.isdisjoint((row.source, row.target)) and (edit is None or edit.text):
             known.add(row.relation)
-            shown = replace(row, names=_shown_names(row.names, (row.source, row.target), resolver))
+            names = _shown_names(row.names, (row.source, row.target), resolver)
+            shown = row if names == row.names else replace(row, names=names)
             yield replace(shown, strength=_STRENGTH, text=edit.text) if edit else shown
     if edits.relations:
         entities = {mention.entity for mention in edit_mentions(mentions, resolver)}

@@ -87,10 +87,12 @@ def apply_rules(
 
     A relation loses each type whose pairs do not allow its ends, in either order: it stays as one without a type.
     """
+    allowed = _parse_relation_types(relation_types)
+    if not known and not allowed:
+        return [*records]
     known_types = {entity_of(entity.record.name): entity.record.type for entity in known if entity.record.type}
     types = {entity_of(record.name): record.type for record in records if isinstance(record, ExtractedEntity)}
     types |= known_types
-    allowed = _parse_relation_types(relation_types)
 
     def apply(record: ExtractedRecord) -> ExtractedRecord:
         if isinstance(record, ExtractedEntity):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -303,7 +304,7 @@ def _first_messages(chunk: Chunk, background: ChunkBackground, extraction: Extra
         Path(__file__).with_name("mentions.md"),
         relations=extraction_rules.relations_rule(extraction.relation_types),
         types="\n".join(map(_type_line, extraction.types)),
-        examples=extraction.examples or _turn_messages("mentions_examples")[0]["content"],
+        examples=extraction.examples or _usual_examples(),
         domain=f"\n\nThe text is one of many about: {domain}" if domain else "",
         language=language_rule if language else _LANGUAGE_OF_TEXT,
         title=background.title,
@@ -323,6 +324,12 @@ def _type_line(entity_type: str) -> str:
     """
     meaning = TYPE_MEANINGS.get(entity_type, "")
     return f"- {entity_type}: {meaning}" if meaning else f"- {entity_type}"
+
+
+@cache
+def _usual_examples() -> str:
+    """Return the examples of the prompt without those of the settings."""
+    return _turn_messages("mentions_examples")[0]["content"]
 
 
 def _turn_messages(name: str, **values: str) -> Messages:

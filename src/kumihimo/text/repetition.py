@@ -2,13 +2,15 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from functools import lru_cache
 from unicodedata import normalize
 
 from kumihimo.text.sentences import split_blocks, split_sentences
 from kumihimo.text.tokens import subject_terms
 
 _REPEATED_SHARE = 0.8  # of the terms of a sentence in another one, which says it already
+_KEPT_TEXTS = 2048  # whose terms are kept: many reports hold the same rows
 _NAME_OR_NUMBER = re.compile(r"\b(?:[A-Z]\w*|\w*\d\w*)")
 MAX_COMPARED = 500  # of more texts, only equal ones are dropped
 _EDGE_CHARS = " .,;:!?。、，；：！？…\"'“”‘’「」『』()（）"
@@ -81,25 +83,39 @@ class Repeats:
     """
 
     def __init__(self) -> None:
-        self._pairs: list[set[str]] = []
+        self._pairs: list[Set[str]] = []
         self._pairs_of: dict[str, set[int]] = defaultdict(set)  # by term
 
     def add(self, text: str) -> None:
-        for block in split_blocks(text):
-            sentences = split_block(block.kind, text[block.start : block.end])
-            terms = [set(subject_terms(sentence)) for sentence in sentences]
-            for first, second in zip(terms, [*terms[1:], set()], strict=True):
-                for term in first | second:
-                    self._pairs_of[term].add(len(self._pairs))
-                self._pairs.append(first | second)
+        for pair in _neighbour_terms(text):
+            for term in pair:
+                self._pairs_of[term].add(len(self._pairs))
+            self._pairs.append(pair)
 
     def contain(self, text: str, *, share: float = _REPEATED_SHARE) -> bool:
         """Return whether earlier sentences hold this share of the text's terms.
 
         Two neighbouring sentences have to hold them, and each name and number.
         """
-        terms = set(subject_terms(text))
+        terms, required = _terms_to_find(text)
         counts = Counter(pair for term in terms for pair in self._pairs_of.get(term, ()))
-        required = terms.intersection(subject_terms(" ".join(_NAME_OR_NUMBER.findall(text))))
         enough = (pair for pair, count in counts.items() if count >= share * len(terms))
         return not terms or any(required <= self._pairs[pair] for pair in enough)
+
+
+@lru_cache(maxsize=_KEPT_TEXTS)
+def _neighbour_terms(text: str) -> Sequence[Set[str]]:
+    """Return the terms of each sentence of a text and the next one."""
+    pairs: list[Set[str]] = []
+    for block in split_blocks(text):
+        sentences = split_block(block.kind, text[block.start : block.end])
+        terms = [set(subject_terms(sentence)) for sentence in sentences]
+        pairs += (first | second for first, second in zip(terms, [*terms[1:], set()], strict=True))
+    return pairs
+
+
+@lru_cache(maxsize=_KEPT_TEXTS)
+def _terms_to_find(text: str) -> tuple[Set[str], Set[str]]:
+    """Return the terms of a text, and those of its names and numbers."""
+    terms = set(subject_terms(text))
+    return terms, terms.intersection(subject_terms(" ".join(_NAME_OR_NUMBER.findall(text))))
