@@ -105,7 +105,7 @@ class Repeats:
 
 @lru_cache(maxsize=_KEPT_TEXTS)
 def _neighbour_terms(text: str) -> Sequence[Set[str]]:
-    """Return the terms of each sentence of a text and the next one."""
+    """Return the terms of each sentence and the next one."""
     pairs: list[Set[str]] = []
     for block in split_blocks(text):
         sentences = split_block(block.kind, text[block.start : block.end])
@@ -116,6 +116,6 @@ def _neighbour_terms(text: str) -> Sequence[Set[str]]:
 
 @lru_cache(maxsize=_KEPT_TEXTS)
 def _terms_to_find(text: str) -> tuple[Set[str], Set[str]]:
-    """Return the terms of a text, and those of its names and numbers."""
+    """Return the terms of a text, and of its names."""
     terms = set(subject_terms(text))
     return terms, terms.intersection(subject_terms(" ".join(_NAME_OR_NUMBER.findall(text))))
