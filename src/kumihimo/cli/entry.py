@@ -1,5 +1,6 @@
 """the command `kumi` -> its command line; Ctrl-C and missing memory end it with one line, also while it is imported."""
 
+import gc
 import os
 import sys
 from contextlib import suppress
@@ -9,11 +10,14 @@ from types import TracebackType
 
 def run_kumi() -> None:
     """Run the command line."""
+    gc.set_threshold(50_000)  # modules are no garbage: at the usual 700, a start would look for some again and again
     sys.excepthook = _print_traceback
     _replace_closed_streams()
     # our matrices are small: threads of BLAS would only wait for each other, which doubles the CPU time of reports
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
+        if sys.argv[1:] == ["--version"]:
+            sys.exit(print_version())  # needs nothing of the command line
         _show_warnings()
         from kumihimo.cli.main import main
 
@@ -22,6 +26,13 @@ def run_kumi() -> None:
         _stop("stopped", 130)
     except MemoryError:
         _stop("there is not enough memory: end other programs, or give this one more", 2)
+
+
+def print_version() -> None:
+    """Print the name and version of the package."""
+    from importlib.metadata import version
+
+    print(f"kumihimo {version('kumihimo')}")
 
 
 def _replace_closed_streams() -> None:

@@ -11,6 +11,7 @@ import typer.main
 from typer import Option
 
 from kumihimo.cli import printing
+from kumihimo.cli.entry import print_version
 from kumihimo.cli.translated_help import CommandTable, Interrupted, LanguageChoice, format_examples, group_of
 from kumihimo.core.errors import ItemFailed, KumiError, StorageError
 from kumihimo.text.translation import translate
@@ -22,9 +23,7 @@ def show_version_or_help(
     version: Annotated[bool, Option("--version", help="Show the version and exit.", is_eager=True)] = False,
 ) -> None:
     if version:
-        from importlib import metadata
-
-        printing.print_text(f"kumihimo {metadata.version('kumihimo')}")
+        print_version()
     elif context.invoked_subcommand is None:
         printing.print_text(context.get_help())
 

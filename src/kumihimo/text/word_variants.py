@@ -146,7 +146,7 @@ def _correct(word: str, index: WordIndex, *, is_first: bool) -> str:
     if same := [stem for stem in best if _is_form(stem, plain)]:
         return _sample_spelling(_complete(same[0]), index)
     is_unclear = len(best) > 1 and stems[best[0]] < _CLEARLY_MORE * stems[best[1]]
-    if not best or is_unclear or len(word) < _MIN_LETTERS or plain in common_words.load_common_words():
+    if not best or is_unclear or len(word) < _MIN_LETTERS or common_words.is_common_word(plain):
         return ""
     spelling = _sample_spelling(_complete(best[0]), index, like=plain)
     is_near = OSA.distance(plain, spelling.casefold()) == 1

@@ -57,7 +57,7 @@ def _candidates(asked: ParsedQuestion) -> Iterator[str]:
             continue
         plain = word.casefold()
         forms = {plain, lemmas.verb_lemma(plain), plain.removesuffix("est"), plain.removesuffix("er")}
-        is_telling = match.start() in names or forms.isdisjoint(common_words.load_common_words())
+        is_telling = match.start() in names or not any(map(common_words.is_common_word, forms))
         if is_telling and not asked.terms.isdisjoint(tokens.subject_terms(word)):
             yield word
     content = function_words.cut_function_words(asked.normalized)
