@@ -42,7 +42,14 @@ def ask(
     translation.suggest_language(question)
     with session.snapshot(method, filter) as snapshot:
         answer, followup_error = repl.ask_question(
-            snapshot, question, method, session.caps, quiet=session.as_json, suggest=suggest, length=length
+            snapshot,
+            question,
+            method,
+            session.caps,
+            quiet=session.as_json,
+            suggest=suggest,
+            explain=explain or session.as_json,
+            length=length,
         )
         if session.as_json:
             printing.print_json(answer.to_dict())

@@ -73,7 +73,7 @@ class Repl:
             snapshot = whole.narrowed(self.filter)
             if not self.show and not _is_interactive():  # piped input is not visible otherwise
                 printing.print_text(f"> {question}")
-            search = {"length": self.length, "history": self.answers}
+            search = {"explain": True, "length": self.length, "history": self.answers}
             answer, followup_error = ask_question(
                 snapshot, question, self.method, self.caps, quiet=bool(self.show), suggest=self.suggest, **search
             )
@@ -158,17 +158,22 @@ SLASH_COMMANDS: dict[str, tuple[str, Callable[[Repl, str], None]]] = {
 
 
 def ask_question(
-    snapshot: Snapshot, question: str, method: str, caps: Caps, *, quiet: bool, suggest: bool, **search: Any
+    snapshot: Snapshot, question: str, method: str, caps: Caps, *, quiet: bool, suggest: bool, explain: bool, **search: Any
 ) -> tuple[Answer, ItemFailed | None]:
     """Return the answer, and the error of its follow-up questions.
 
-    An error there leaves the answer itself valid. quiet: do not print the answer of a model as it arrives.
+    An error there leaves the answer itself valid. quiet: do not print the answer of a model as it arrives. explain: the
+    evidence, also where it is cited; that of a model's answer always is.
     """
     suggester = snapshot.followup_suggester(caps) if suggest else None
-    stream = printing.print_stream() if snapshot.models.chat("answer") and not quiet else nullcontext()
+    has_model = snapshot.models.chat("answer") is not None
+    search["explain"] = explain or has_model
+    stream = printing.print_stream() if has_model and not quiet else nullcontext()
     with stream as write, closing(printing.StatusLine(not quiet)) as status:
         on_token = status.before(write) if write else None
-        answer = snapshot.ask(question, method, explain=True, caps=caps, on_token=on_token, progress=status, **search)
+        answer = snapshot.ask(question, method, caps=caps, on_token=on_token, progress=status, **search)
+    if not (search["explain"] or answer.citations):
+        answer = snapshot.explained(answer)
     try:
         return (suggester(answer) if suggester else answer), None
     except ItemFailed as failure:

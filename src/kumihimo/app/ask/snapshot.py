@@ -262,6 +262,10 @@ class Snapshot(VisibleTables):
         context = self.tracer.locate_evidence(context)
         return explanations.explain_context(self.tracer, asked.text, context) if explain else context
 
+    def explained(self, answer: Answer) -> Answer:
+        """Return an answer whose evidence is explained."""
+        return replace(answer, context=explanations.explain_context(self.tracer, answer.question, answer.context))
+
     def _write(
         self,
         query: Query,

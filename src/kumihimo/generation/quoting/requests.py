@@ -51,7 +51,7 @@ def read_request(asked: ParsedQuestion, reader: ranking.IndexReader | None = Non
     if selection := read_selection(asked.plain, partial(_find_part, reader=reader) if reader else None):
         return Request("documents", selection.get("mention", ""), selection=selection)
     for kind in ("compare", "themes", "outline"):
-        for pattern in _patterns(kind) if kind == "themes" or asked.topic != "" else ():
+        for pattern in _patterns(kind, asked.plain.isascii()) if kind == "themes" or asked.topic != "" else ():
             if match := pattern.search(asked.plain):
                 groups = {name: value.strip(QUOTES + " ") for name, value in match.groupdict("").items()}
                 if kind == "outline" and _names_all(groups["X"]):
@@ -84,15 +84,19 @@ def _matches(section: str, kind: str, text: str) -> bool:
 
 
 @cache
-def _patterns(kind: str) -> tuple[re.Pattern[str], ...]:
-    """Return the patterns of a kind, with words filled in."""
+def _patterns(kind: str, is_ascii: bool) -> tuple[re.Pattern[str], ...]:
+    """Return the patterns of a kind, with words filled in.
+
+    is_ascii: of a question, so that it is neither in Japanese nor in Chinese.
+    """
     words: Mapping[str, str] = read_rules("requests")["words"]
 
     def expand(pattern: str) -> str:
         return reduce(lambda text, word: text.replace(f"<{word[0]}>", word[1]), words.items(), pattern)
 
-    groups = read_rules("requests")[kind].values()
-    return tuple(re.compile(expand(pattern), re.IGNORECASE) for group in groups for pattern in group)
+    groups = read_rules("requests")[kind]
+    languages = ("en",) if is_ascii else groups
+    return tuple(re.compile(expand(pattern), re.IGNORECASE) for name in languages for pattern in groups[name])
 
 
 def carry_names(question: str, history: Sequence[Answer]) -> tuple[str, str]:
