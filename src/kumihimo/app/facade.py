@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kumihimo.app.ask.query import Length, Query
 from kumihimo.app.ask.questions import answer_from_one_build, lacking_method, open_snapshot, read_one_build
@@ -16,7 +16,6 @@ from kumihimo.app.browse.sparql import run_sparql
 from kumihimo.app.build import build_missing
 from kumihimo.app.build.graph_edits import edit_graph
 from kumihimo.app.opened.open_index import DEFAULT_FOLDER, IndexPlace, OpenIndex, connect_index, open_index
-from kumihimo.app.opened.results import Built, CheckResult, Consent, Fields, Plan, Solutions, Status, Strings
 from kumihimo.core.answer import Answer
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.context import Context
@@ -31,6 +30,9 @@ from kumihimo.llm.protocols import NamedEntityRecognizer, TokenCallback
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.storage.response_cache import UsageEntry
 from kumihimo.text.question import ParsedQuestion
+
+if TYPE_CHECKING:
+    from kumihimo.app.opened.results import Built, CheckResult, Consent, Fields, Plan, Solutions, Status, Strings
 
 
 class Kumihimo:

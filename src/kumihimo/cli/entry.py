@@ -17,7 +17,8 @@ def run_kumi() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         if sys.argv[1:] == ["--version"]:
-            sys.exit(print_version())  # needs nothing of the command line
+            print_version()  # needs nothing of the command line
+            return
         _show_warnings()
         from kumihimo.cli.main import main
 

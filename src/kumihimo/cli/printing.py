@@ -209,6 +209,8 @@ class StatusLine:
             self._timer.start()
 
     def __call__(self, event: ProgressEvent) -> None:
+        if self._stopped:
+            return
         from kumihimo.app.build.progress import describe_event
 
         self._text, self._since = describe_event(event, self._language), monotonic()

@@ -73,7 +73,7 @@ class Repl:
             snapshot = whole.narrowed(self.filter)
             if not self.show and not _is_interactive():  # piped input is not visible otherwise
                 printing.print_text(f"> {question}")
-            search = {"explain": True, "length": self.length, "history": self.answers}
+            search: dict[str, Any] = {"explain": True, "length": self.length, "history": self.answers}
             answer, followup_error = ask_question(
                 snapshot, question, self.method, self.caps, quiet=bool(self.show), suggest=self.suggest, **search
             )
@@ -158,7 +158,15 @@ SLASH_COMMANDS: dict[str, tuple[str, Callable[[Repl, str], None]]] = {
 
 
 def ask_question(
-    snapshot: Snapshot, question: str, method: str, caps: Caps, *, quiet: bool, suggest: bool, explain: bool, **search: Any
+    snapshot: Snapshot,
+    question: str,
+    method: str,
+    caps: Caps,
+    *,
+    quiet: bool,
+    suggest: bool,
+    explain: bool,
+    **search: Any,
 ) -> tuple[Answer, ItemFailed | None]:
     """Return the answer, and the error of its follow-up questions.
 

@@ -1,5 +1,7 @@
 """results of the library -> text and tables for a person."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -7,9 +9,9 @@ from itertools import chain, groupby, islice, repeat
 from typing import TYPE_CHECKING
 
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.opened import catalogue, results
+from kumihimo.app.opened import catalogue
 from kumihimo.app.settings.trust import TrustRequired
-from kumihimo.cli import builds, printing
+from kumihimo.cli import printing
 from kumihimo.core import signature, wiring
 from kumihimo.core.answer import TRUNCATION_NOTE, Answer
 from kumihimo.core.context import Context, Evidence
@@ -21,6 +23,8 @@ from kumihimo.text.translation import translate
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+    from kumihimo.app.opened import results
 
 NO_MODEL = (
     "(No chat model is set, so the documents are quoted word for word."
@@ -70,9 +74,12 @@ def show_answer(answer: Answer, *, remark: bool = True) -> None:
     if answer.dangling:
         removed = translate(f"(Citations removed because they matched no source: {answer.dangling}.)")
         printing.print_styled(removed, errors=True)
-    if answer.model or remark:
-        cost = f"({answer.model}: {builds.format_usage(answer.usage)})" if answer.model else translate(NO_MODEL)
-        printing.print_styled(cost, errors=True)
+    if answer.model:
+        from kumihimo.cli.builds import format_usage
+
+        printing.print_styled(f"({answer.model}: {format_usage(answer.usage)})", errors=True)
+    elif remark:
+        printing.print_styled(translate(NO_MODEL), errors=True)
 
 
 def _print_parts(answer: Answer) -> None:
@@ -149,7 +156,7 @@ def _align_tables(lines: Iterable[str], indent: int) -> Iterator[str]:
         yield from aligned if all(map(printing.fits_line, aligned, repeat(indent))) else rows
 
 
-def _mark_terms(line: str, terms: Collection[str]) -> "Text":
+def _mark_terms(line: str, terms: Collection[str]) -> Text:
     """Return a line with its matching words in bold."""
     marked = printing.styled_text(line)
     for span in tokens.mark_matches(marked.plain, terms):
@@ -157,7 +164,7 @@ def _mark_terms(line: str, terms: Collection[str]) -> "Text":
     return marked
 
 
-def _show_bold(line: str) -> "Text":
+def _show_bold(line: str) -> Text:
     """Return a line with what Markdown writes in bold."""
     pieces = _MARKDOWN_BOLD.split(line)
     shown, end = printing.styled_text("".join(pieces)), 0
@@ -258,6 +265,8 @@ def show_trace(row: Evidence, spans: Iterable[Span]) -> None:
 
 
 def show_status(status: results.Status) -> None:
+    from kumihimo.cli import builds  # a question needs none of it
+
     by_rule = [step for step, model in status.models.items() if model == RULES]
     printing.print_message(f"Index {status.folder}, {status.bytes / 1e6:.1f} MB", "bold")
     rows = [

@@ -114,14 +114,7 @@ class LocalEmbedder:
 
 def find_subwords(texts: Sequence[str]) -> list[bytes]:
     """Return the distinct subwords of each text, as sorted 16-bit numbers."""
-    return [_drop_repeated(np.sort(_encode_text(text))).tobytes() for text in texts]
-
-
-def _drop_repeated(ordered: "np.NDArray[np.uint16]") -> "np.NDArray[np.uint16]":
-    """Return each number once, as np.unique, which would import numpy.ma."""
-    is_new = np.ones(len(ordered), bool)
-    np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
-    return ordered[is_new]
+    return [np.sort_distinct(_encode_text(text)).tobytes() for text in texts]
 
 
 def _take_rows(weights: "np.NDArray[np.floating[Any]]", subwords: "np.NDArray[np.integer[Any]]") -> Vectors:

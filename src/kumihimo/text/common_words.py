@@ -26,7 +26,7 @@ def load_common_words() -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def is_common_word(word: str) -> bool:
-    """Return whether a word is one of the common words, without loading them all.
+    """Return whether a word is a common one; load no others.
 
     >>> list(map(is_common_word, ("wrote", "society", "london", "kevin")))
     [True, True, False, False]

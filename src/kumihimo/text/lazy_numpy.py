@@ -1,6 +1,6 @@
 """the name of an attribute -> that of numpy, which is imported at the first one: a start without vectors needs none."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from numpy import *  # noqa: F403
@@ -17,3 +17,19 @@ else:
 
         globals()[name] = value = NDArray if name == "NDArray" else getattr(np, name)
         return value
+
+
+Number = TypeVar("Number", bound="integer[Any]")  # noqa: F405
+
+
+def sort_distinct(numbers: "NDArray[Number]") -> "NDArray[Number]":
+    """Return the sorted numbers, each once.
+
+    np.unique does so too, but imports numpy.ma.
+    """
+    import numpy as np
+
+    ordered = np.sort(numbers)
+    is_new = np.ones(len(ordered), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
+    return ordered[is_new]

@@ -1,18 +1,22 @@
 """graph tables -> the community tree, resolved references and excerpts: shared by all displays."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.opened.results import CommunityLevel
 from kumihimo.core.records import Chunk, Community, Entity, Reference, Report
 from kumihimo.core.spans import Span
 from kumihimo.core.table import NO_ROWS, Table, codec
 from kumihimo.index.communities import communities_at_level, deepest_level
 from kumihimo.index.data_refs import sources_of
+
+if TYPE_CHECKING:
+    from kumihimo.app.opened.results import CommunityLevel
 
 SOURCE_LEVEL = "TS"  # the source texts, as in the paper
 
@@ -196,6 +200,8 @@ def measure_levels(communities: Table[Community], reports: Table[Report], chunks
 
 
 def _measure_level(name: str, sizes: list[int], source: int) -> CommunityLevel:
+    from kumihimo.app.opened.results import CommunityLevel
+
     return CommunityLevel(name, len(sizes), sum(sizes), 100 * sum(sizes) / source if source else 0.0)
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.opened.results import RdfTerm, Solutions
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.settings import SettingValues
 from kumihimo.rdf import store
@@ -18,6 +17,8 @@ from kumihimo.rdf.store import rdf_prefixes
 
 if TYPE_CHECKING:
     from pyoxigraph import Quad, Triple
+
+    from kumihimo.app.opened.results import RdfTerm, Solutions
 
 DEFAULT_LIMIT, DEFAULT_TIMEOUT = 1000, 30.0
 _MAX_ATTEMPTS = 5  # if the store is unreadable or a newer build removed it
@@ -44,6 +45,8 @@ def run_sparql(
 
     Raises SettingsError if the query cannot be answered.
     """
+    from kumihimo.app.opened.results import RdfTerm, Solutions  # few other commands need them
+
     for attempts_left in reversed(range(_MAX_ATTEMPTS)):
         with open_snapshot() as snapshot:
             prefixes = index_prefixes(snapshot.settings)
@@ -55,7 +58,7 @@ def run_sparql(
                     raise
                 continue
         head, rows, cut = result
-        terms = tuple(tuple(map(_to_term, row)) for row in rows)
+        terms = tuple(tuple(term and RdfTerm(*_term_fields(term)) for term in row) for row in rows)
         return Solutions(tuple(head.get("columns", ())), terms, head.get("yes"), head["kind"] == "graph", cut)
     raise AssertionError
 
@@ -66,12 +69,8 @@ def index_prefixes(settings: SettingValues) -> dict[str, str]:
     return rdf_prefixes(**values)
 
 
-def _to_term(term: dict[str, str] | None) -> RdfTerm | None:
-    return (
-        None
-        if term is None
-        else RdfTerm(term["value"], term["type"], term.get("xml:lang", ""), term.get("datatype", ""))
-    )
+def _term_fields(term: dict[str, str]) -> tuple[str, str, str, str]:
+    return term["value"], term["type"], term.get("xml:lang", ""), term.get("datatype", "")
 
 
 def solution_triples(solutions: Solutions) -> Iterator[Triple]:

@@ -194,7 +194,7 @@ def _phrase_shares(hits: _Hits, rarity: np.Floats) -> np.Floats:
     A phrase is two neighbouring words of the question that are neighbours in the row.
     """
     near = (np.diff(hits.rows) == 0) & (np.diff(hits.positions) <= _PHRASE_GAP) & (np.diff(hits.words) == 1)
-    pairs = np.unique(hits.rows[:-1][near] * len(rarity) + hits.words[:-1][near])
+    pairs = np.sort_distinct(hits.rows[:-1][near] * len(rarity) + hits.words[:-1][near])
     rows, words = np.divmod(pairs, len(rarity))
     weights = (rarity[words] + rarity[words + 1]) / 2
     return np.bincount(rows, weights, len(hits.lengths)).astype(np.float64)
