@@ -152,3 +152,19 @@ def test_a_junction_of_windows_is_followed_as_a_link(
 def test_lock_files_of_office_are_left_out(tmp_path: Path) -> None:
     fill(tmp_path, "report.docx", "~$report.docx", "~notes.txt")
     assert names(tmp_path) == ["report.docx", "~notes.txt"]
+
+
+def test_no_file_is_looked_up_on_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path, *(f"{number}.txt" for number in range(40)))
+    looked_up: list[object] = []
+    for name in ("stat", "lstat"):
+        look_up = getattr(os, name)
+
+        def count(path: object, look_up: object = look_up, **options: object) -> object:
+            looked_up.append(path)
+            return look_up(path, **options)  # type: ignore[operator]
+
+        monkeypatch.setattr(os, name, count)
+    assert len(names(tmp_path)) == 40
+    assert looked_up
+    assert not [path for path in looked_up if str(path).endswith(".txt")]

@@ -5,7 +5,9 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
+from stat import S_ISDIR
 
 from kumihimo.core import engine, task, wiring
 from kumihimo.core.digests import hash_parts, replace_surrogates
@@ -65,7 +67,7 @@ def refresh_documents(
             source.files()  # a missing source stops the build here, before anything is deleted
         ledger.forget_files()
         names = by_name
-    scan = _SourceScan(ledger, FileReader(readers, limits), code, reread, executor, ledger.failures(wiring.ROOT))
+    scan = _SourceScan(ledger, FileReader(readers, limits), cache(code), reread, executor, ledger.failures(wiring.ROOT))
     scanned = [by_name[name] for name in sorted(by_name.keys() & set(names))]
     require_trust(source.path for source in scanned)
     for source in scanned:
@@ -111,28 +113,36 @@ class _SourceScan:
             return
         mirror = Mirror.load(source.path)
         self.urls = {f"{source.name}/{name}": file.url for name, file in mirror.files.items()}
+        unreadable_folders = list[str]()
         work = SharedWork(self.reader.try_read, ReadingSpec(self.reader.limits))
-        for job, outcome in run_jobs(self.executor, work, self._jobs(source, files, progress)):
+        for job, outcome in run_jobs(self.executor, work, self._jobs(source, files, unreadable_folders, progress)):
             if outcome is None:  # the other machine does not have this file
                 outcome = self.reader.try_read(job)[1]
             self._store_outcome(source, job, outcome)
         self.result.failed |= {f"{source.name}/{name}".rstrip("/"): error for name, error in mirror.failed.items()}
         self.result.skipped += [f"{source.name}/{name}" for name in mirror.skipped]
-        unreadable_folders = [uri for uri, path in files.items() if path.is_dir()]
         for uri in self.stamps[source.name]:
             if uri not in files and not any(is_within(uri, folder) for folder in unreadable_folders):
                 self.remove(uri)
 
     def _jobs(
-        self, source: IndexedSource, files: Mapping[str, Path], progress: task.Progress | None
+        self,
+        source: IndexedSource,
+        files: Mapping[str, Path],
+        unreadable_folders: list[str],
+        progress: task.Progress | None,
     ) -> Iterator[ReadingJob]:
-        """Yield the files to read; count the others."""
+        """Yield the files to read; count the others, and list folders."""
         for position, (uri, path) in enumerate(files.items(), 1):
-            if path.is_dir():
+            status = _read_status(path)
+            if isinstance(status, os.stat_result) and S_ISDIR(status.st_mode):
                 self.result.failed[uri] = f"{path} cannot be read: allow it, or list it in .kumiignore"
+                unreadable_folders.append(uri)
             elif not has_reader(path, self.reader.readers):
                 self.result.skipped.append(uri)
-            elif job := self._changed_file(source, uri, path):
+            elif isinstance(status, OSError):
+                self.result.failed[uri] = f"{path}: {status.strerror or status}"
+            elif job := self._changed_file(source, uri, path, status):
                 yield job
             if progress:
                 progress(task.ProgressEvent(wiring.ROOT, position, len(files)))
@@ -151,22 +161,16 @@ class _SourceScan:
             for _, document in excluded:  # so that the file is read again when it is restored
                 self.ledger.reset_file(document.file)
 
-    def _changed_file(self, source: IndexedSource, uri: str, path: Path) -> ReadingJob | None:
+    def _changed_file(self, source: IndexedSource, uri: str, path: Path, status: os.stat_result) -> ReadingJob | None:
         """Return the job for a file that has changed; count another one."""
-        try:
-            stat = path.stat()
-            stamp = self._stamp(source, uri, path, stat)
-        except OSError as error:
-            self.result.failed[uri] = f"{path}: {error.strerror or error}"
-            return None
-        previous = self.stamps[source.name].get(uri)
-        if previous == self._limit_stamp(stamp) and uri in self.failed_before and not self.reread:
+        stamp, previous = self._stamp(source, uri, path, status), self.stamps[source.name].get(uri)
+        if uri in self.failed_before and not self.reread and previous == self._limit_stamp(stamp):
             self.result.failed[uri] = self.failed_before[uri]
             return None
         if previous == stamp and uri not in self.failed_before and not self.reread:
             self.result.unchanged += 1
             return None
-        return ReadingJob(path, uri, stamp, stat.st_size)
+        return ReadingJob(path, uri, stamp, status.st_size)
 
     def _store_outcome(self, source: IndexedSource, job: ReadingJob, outcome: Outcome) -> None:
         """Store the documents of a file, or its error."""
@@ -214,6 +218,13 @@ class _SourceScan:
         if not documents:
             self.ledger.forget_file(uri)
         return had_documents, bool(removed or added)
+
+
+def _read_status(path: Path) -> os.stat_result | OSError:
+    try:
+        return path.stat()
+    except OSError as error:
+        return error
 
 
 def _storable_row(row: Row) -> Row:

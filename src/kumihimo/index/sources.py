@@ -227,8 +227,9 @@ def encode_uri_part(name: str) -> str:
 
     It is composed (NFC), and # is encoded, so that the # before a row's id is the only one.
     """
-    text = os.fsencode(name).decode("utf-8", "replace")
-    return normalize("NFC", text).replace("%", "%25").replace("#", "%23")
+    if not name.isascii():
+        name = normalize("NFC", os.fsencode(name).decode("utf-8", "replace"))
+    return name.replace("%", "%25").replace("#", "%23")
 
 
 def is_within(uri: str, name: str) -> bool:

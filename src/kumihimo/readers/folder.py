@@ -1,6 +1,7 @@
 """a folder -> the files to read in it, without those that its ignore files name."""
 
 import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -32,11 +33,14 @@ class IgnoreRule(NamedTuple):
 class FolderEntry(NamedTuple):
     """A file, folder or link.
 
-    relative: its names below the root. real_path: its path with links resolved.
+    path: as its folder was opened. relative: its names below the root. real_path: its path with links resolved.
+    is_folder, is_file: of what a link leads to.
     """
 
-    path: Path
-    real_path: Path
+    path: str
+    real_path: str
+    is_folder: bool
+    is_file: bool
     relative: tuple[str, ...] = ()
     rules: tuple[IgnoreRule, ...] = ()
 
@@ -58,41 +62,56 @@ def walk(root: Path) -> Iterator[tuple[Path, str]]:
     used: dict[str, int] = {}
     entries = (("/".join(entry.relative) or _normalize_name(root.name), entry.path) for entry in _walk_entries(root))
     for name, path in sorted(entries):
-        yield path, unique_name(name, used)
+        yield Path(path), unique_name(name, used)
 
 
 def _walk_entries(root: Path) -> Iterator[FolderEntry]:
+    """Yield files, and folders that cannot be read.
+
+    Only a link is looked up: the list of a folder tells the kinds of other entries.
+    """
     home = root.resolve()
-    visited: set[Path] = set()
-    pending, links = [FolderEntry(root, home)], list[FolderEntry]()
+    visited: set[str] = set()
+    pending, links = [FolderEntry(str(root), str(home), root.is_dir(), root.is_file())], list[FolderEntry]()
     while pending or links:
-        entry = pending.pop() if pending else links.pop()  # links last: a file keeps its own name if it has one
-        if entry.real_path in visited or not entry.real_path.is_relative_to(home):
+        is_linked = not pending  # links last: a file keeps its own name if it has one
+        entry = links.pop() if is_linked else pending.pop()
+        if entry.real_path in visited or (is_linked and not Path(entry.real_path).is_relative_to(home)):
             continue
         visited.add(entry.real_path)
-        if entry.path.is_dir():
+        if entry.is_folder:
             try:
-                for child in _list_folder(entry):
-                    (links if is_link(child.path) else pending).append(child)
+                for child, is_link_itself in _list_folder(entry):
+                    (links if is_link_itself else pending).append(child)
             except OSError as error:
-                if entry.path == root:
+                if not entry.relative:
                     raise SourceError(f"{root}: {error.strerror}; allow reading it") from error
                 yield entry
-        elif entry.path.is_file():
+        elif entry.is_file:
             yield entry
 
 
-def _list_folder(folder: FolderEntry) -> list[FolderEntry]:
-    paths = sorted(path for path in folder.path.iterdir() if not path.name.startswith(_HIDDEN))
-    rules = (*folder.rules, *_read_rules(folder.path, folder.relative))
-    entries: list[FolderEntry] = []
-    for path in paths:
-        relative = (*folder.relative, _normalize_name(path.name))
+def _list_folder(folder: FolderEntry) -> list[tuple[FolderEntry, bool]]:
+    """Return the entries of a folder, and whether they are links."""
+    with os.scandir(folder.path) as scanned:
+        found = sorted((entry for entry in scanned if not entry.name.startswith(_HIDDEN)), key=_sort_key)
+    rules = (*folder.rules, *_read_rules(Path(folder.path), folder.relative))
+    entries: list[tuple[FolderEntry, bool]] = []
+    for entry in found:
+        relative = (*folder.relative, _normalize_name(entry.name))
         with suppress(OSError):  # a link to a name that is too long, or to itself, leads nowhere
-            if not is_ignored(relative, path.is_dir(), rules):
-                real_path = Path(os.path.realpath(path)) if is_link(path) else folder.real_path / path.name
-                entries.append(FolderEntry(path, real_path, relative, rules))
+            is_folder = entry.is_dir()
+            if not is_ignored(relative, is_folder, rules):
+                is_linked = entry.is_symlink() or (sys.platform == "win32" and is_link(Path(entry.path)))  # a junction
+                real_path = os.path.join(folder.real_path, entry.name)  # noqa: PTH118 (a Path of each would take long)
+                real_path = os.path.realpath(entry.path) if is_linked else real_path
+                child = FolderEntry(entry.path, real_path, is_folder, entry.is_file(), relative, rules)
+                entries.append((child, is_linked))
     return entries
+
+
+def _sort_key(entry: os.DirEntry[str]) -> str:
+    return os.path.normcase(entry.name)
 
 
 def is_left_out(root: Path, path: Path) -> bool:
@@ -127,7 +146,7 @@ def _normalize_name(name: str) -> str:
 
     An index could not store them.
     """
-    return normalize("NFC", os.fsencode(name).decode("utf-8", "replace"))
+    return name if name.isascii() else normalize("NFC", os.fsencode(name).decode("utf-8", "replace"))
 
 
 def parse_ignore_rules(lines: Iterable[str], base: tuple[str, ...] = ()) -> tuple[IgnoreRule, ...]:
