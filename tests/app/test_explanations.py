@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from kumihimo import Kumihimo
 from kumihimo.app.evidence.explanations import describe_reason, explain_context, find_phrases
+from kumihimo.cli.repl import ask_question
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Document
 from kumihimo.core.spans import Explanation, Reason, Span
+from kumihimo.llm.budget import Caps
 
 LETTER = "Joss Kerrow would carry the first stone over the bar himself. The ferries lost sailings in March 2023."
 
@@ -143,3 +147,17 @@ def test_words_that_were_searched_instead_are_marked() -> None:
     (found,) = explained("Who mended the peir?", "Hild mended the pier.", replaced=(("peir", "pier"),))
     assert [found.snippet[start:end] for start, end in found.marks] == ["mended", "pier"]
     assert found.reason.words == ("mended the pier",)
+
+
+def test_the_command_line_explains_what_it_shows_as_the_library_does(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text(f"{LETTER}\n\nThe harbour office opens at eight.", encoding="utf-8")
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        kumi.index(tmp_path / "notes.txt")
+        with kumi.snapshot() as snapshot:
+            for question, is_cited in (("Who carried the first stone?", True), ("Zebra?", False)):
+                at_once = snapshot.ask(question, explain=True)
+                shown, _ = ask_question(snapshot, question, "", Caps(), quiet=True, suggest=False, explain=False)
+                assert at_once.context
+                assert bool(shown.citations) == is_cited
+                assert (shown.context == at_once.context) == (not is_cited)
+                assert snapshot.explained(shown).context == at_once.context

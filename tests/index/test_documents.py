@@ -456,3 +456,20 @@ def test_the_work_for_many_sources_grows_with_their_number(tmp_path: Path) -> No
     few, many = count(100), count(400)
     assert many[0] < 5 * few[0]
     assert many[1] < 5 * few[1]
+
+
+def test_an_unchanged_file_is_looked_up_once(kumi: Kumihimo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    notes = fill(tmp_path / "notes", {f"{number}.txt": "The ferry leaves." for number in range(20)})
+    kumi.index(notes)
+    looked_up: list[str] = []
+    for name in ("stat", "lstat"):
+        look_up = getattr(os, name)
+
+        def count(path: object, look_up: object = look_up, **options: object) -> object:
+            looked_up.append(str(path))
+            return look_up(path, **options)  # type: ignore[operator]
+
+        monkeypatch.setattr(os, name, count)
+    assert not kumi.index(notes).written
+    files = sorted(map(str, notes.glob("*.txt")))
+    assert sorted(path for path in looked_up if Path(path).parent == notes and path.endswith(".txt")) == files
