@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from kumihimo.core.answer import Answer
+from kumihimo.generation.quoting import selection
 from kumihimo.generation.quoting.requests import carry_names, read_request
 from kumihimo.generation.quoting.selection import read_selection
 from kumihimo.text.question import ParsedQuestion
@@ -250,3 +253,24 @@ def test_a_follow_up_of_another_year_is_the_same_question() -> None:
     assert note == f"({asked})"
     before = Answer.of_text("2021年の収入はいくらですか", "")
     assert carry_names("2022年は？", [before])[0] == "2022年の収入はいくらですか"
+
+
+def test_rules_for_other_scripts_need_their_characters() -> None:
+    """So they are not compiled for an ASCII question."""
+    syntax = re.compile(r"\\\w|\(\?(?:P<\w>|<?[a-z-]*[:=!])|\[[^\]]*\]|\{[\d,]+\}|<\w+>")
+    rules = selection.read_rules("selection")
+    values = (pattern for group in rules["values"].values() for pattern in group.values())
+    for pattern in (*values, *rules["filler"]["words"], *rules["label"]["words"], *rules["label"]["contents"]):
+        kept = selection.ascii_part(pattern)
+        assert kept == pattern or not re.search("[A-Za-z0-9]", syntax.sub("", pattern.removeprefix(kept))), pattern
+    asked = [
+        "Which documents mention the ferry?",
+        "Compare the gate and the wall",
+        "Summarise it in 3 lines",
+        "",
+    ]
+    others = [pattern for group in rules["free"].values() for pattern in group if not pattern.isascii()]
+    for kind in ("compare", "themes", "outline"):
+        others += [each for name in ("ja", "zh") for each in selection.read_rules("requests")[kind][name]]
+    assert others
+    assert not [(pattern, text) for pattern in others for text in asked if re.search(pattern, text, re.IGNORECASE)]
