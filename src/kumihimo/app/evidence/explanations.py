@@ -37,9 +37,10 @@ def find_phrases(question: str, text: str, title: str = "") -> list[Phrase]:
     ['mended', 'pier of Oban']
     """
     query, normalized = re.sub(NAME_ENDING, "", normalize("NFKC", question)), normalize("NFKC", text)
-    in_text, in_title = _term_places(normalized), _term_places(normalize("NFKC", title))
     plain = " ".join(normalized.casefold().split())
     spans = [span for span in _find_pieces(query, plain) if _piece_terms(query[slice(*span)])]
+    asked = frozenset[str]().union(*(_piece_terms(query[slice(*span)]) for span in spans))
+    in_text, in_title = _term_places(normalized, asked), _term_places(normalize("NFKC", title), asked)
     names = [_is_capital(query, span, normalized) for span in spans]
     phrases: list[Phrase] = []
     phrase_start = -1  # of the phrase that may continue
@@ -78,10 +79,13 @@ def _find_pieces(question: str, plain: str) -> Iterator[tuple[int, int]]:
             start = max(part_end, start + 1)
 
 
-def _term_places(text: str) -> dict[str, set[int]]:
+def _term_places(text: str, terms: frozenset[str]) -> dict[str, set[int]]:
+    """Return where these terms are in a text."""
+    pieces = [text[piece.start() : piece.end()] for piece in _PIECE.finditer(scripts.char_kinds(text))]
+    found = {piece: shared for piece in set(pieces) if (shared := _piece_terms(piece) & terms)}
     places = defaultdict[str, set[int]](set)
-    for place, piece in enumerate(_PIECE.finditer(scripts.char_kinds(text))):
-        for term in _piece_terms(text[slice(*piece.span())]):
+    for place, piece in enumerate(pieces):
+        for term in found.get(piece, ()):
             places[term].add(place)
     return places
 
