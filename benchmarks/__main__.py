@@ -17,7 +17,6 @@ from benchmarks.tiny_data import write_tiny_data
 
 # Name and extra options; the shortest run comes first.
 BENCHMARKS = (
-    ("start", ""),
     ("long_inputs", ""),
     ("passages", ""),
     ("ocr_pages", ""),
@@ -34,11 +33,11 @@ BENCHMARKS = (
     ("shapes", "--chunks 10000 --model"),
     ("served", ""),
     ("filters", ""),
-    ("questions_per_second", ""),
     ("server_load", "--minutes 10"),
     ("server_attacks", ""),
     ("postgres_kills", ""),
     ("postgres_load", "--minutes 10"),
+    ("speed", ""),
     ("sizes", ""),
     ("hubs", ""),
     ("keys", "--sizes 10000"),

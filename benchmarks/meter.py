@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,14 +48,10 @@ def _written_mb(counter: str) -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith(counter)) / 1e6
 
 
-def child_cpu(command: list[str]) -> float:
-    """Return the lowest CPU seconds of a command in five runs, or one with --quick."""
-    return min(command_cpu(command) for _ in range(5 if _enforced else 1))
-
-
-def command_cpu(command: list[str]) -> float:
+def command_cpu(command: list[str], environment: Mapping[str, str] | None = None) -> float:
+    """Return the CPU seconds of a command; environment: None for that of this process."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 

@@ -33,13 +33,15 @@ from tests.fake_server import run_fake_server
 from benchmarks.meter import check_at_most
 from benchmarks.options import bench_parser, read_options, run_benchmark
 from benchmarks.question_sets import draw_questions
-from benchmarks.questions_per_second import AT_ONCE, WORKERS, Rate, best_rate, free_methods
 from benchmarks.server_clients import ANSWERED, PLAIN, TIMEOUT, Record, run_clients
 from benchmarks.server_process import ServerProcess, file_bytes, run_server
 from kumihimo import Kumihimo
+from kumihimo.app.ask.query import Query
+from kumihimo.app.processes.question_pool import needs_no_model
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 CLIENTS, NOTES, MODEL_SECONDS = 50, 20, 1.0
+AT_ONCE, WORKERS = 8, 2
 MOST_CPU = 1.6  # of a question over HTTP, beside the bare method
 PAUSE = 1.0  # seconds between two requests of a client, in the mean
 
@@ -182,6 +184,31 @@ def percentile(times: Sequence[float], share: float) -> float:
 
 
 # -- questions per second
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Questions per second, and CPU milliseconds of a question."""
+
+    per_second: float
+    cpu: float
+
+    def __str__(self) -> str:
+        return f"{self.per_second:8.1f} {self.cpu:7.1f}"
+
+
+def best_rate(count: int, costs: Sequence[tuple[float, float]]) -> Rate:
+    wall, cpu = (min(each) for each in zip(*costs, strict=True))
+    return Rate(count / wall, 1000 * cpu / count)
+
+
+def free_methods(kumi: Kumihimo) -> list[str]:
+    """Return the methods whose questions need no model; build their tables."""
+    queries = [Query.of("?", name) for name in kumi.catalogue.methods]
+    free = [query.method for query in queries if needs_no_model(kumi.opened, query, is_answer=True)]
+    for name in free:
+        kumi.prepare_method(name)
+    return free
 
 
 async def ask_over_http(server: ServerProcess, method: str, questions: Sequence[str]) -> tuple[float, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,16 +45,20 @@ class ServerProcess:
 
 
 @contextmanager
-def run_server(*folders: Path, options: tuple[str, ...] = (), files: int = 0) -> Iterator[ServerProcess]:
+def run_server(
+    *folders: Path, options: tuple[str, ...] = (), files: int = 0, environment: Mapping[str, str] | None = None
+) -> Iterator[ServerProcess]:
     """Run `kumi serve` on a free port; stop it at the end.
 
-    files: its limit of open files; 0: that of this process. Raises AssertionError if it does not end well.
+    files: its limit of open files; 0: that of this process. environment: None for that of this process. Raises
+    AssertionError if it does not end well.
     """
     indexes = [text for folder in folders for text in ("--index", str(folder))]
     command = [sys.executable, "-m", "kumihimo.cli.entry", "serve", "--no-browser", "--port", "0", *indexes, *options]
     if files:
         command = ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh", *command]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment) as process:
         try:
             line = process.stdout.readline() if process.stdout else ""
             assert "http://" in line, line or (process.stderr.read() if process.stderr else "")

@@ -21,7 +21,7 @@ from benchmarks.tiny_data import write_tiny_data
 from kumihimo.core.errors import SettingsError
 
 HELPERS = {"__init__", "__main__", "instant", "meter", "options", "question_sets", "tiny_data"}
-HELPERS |= {"server_clients", "server_flood", "server_process"}
+HELPERS |= {"server_clients", "server_flood", "server_process", "speed_corpora", "speed_server", "speed_work"}
 HELPERS |= {"corpus_statistics", "habits", "made_up", "postgres_process", "same_answers", "stored"}
 HELPERS |= {"weight_fitting"}  # takes questions of yours
 FOLDER = Path(meter.__file__).parent
@@ -107,16 +107,16 @@ def test_all_benchmarks_run_and_then_their_unmet_bounds_are_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     python = tmp_path / "python"
-    python.write_text('#!/bin/sh\ncase $2 in *start) echo "Unmet: a is 2" >&2; exit 1;; *keys) exit 3;; esac\n')
+    python.write_text('#!/bin/sh\ncase $2 in *speed) echo "Unmet: a is 2" >&2; exit 1;; *keys) exit 3;; esac\n')
     python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
-    monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", "start,meanings,keys,growth"])
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", "speed,meanings,keys,growth"])
     monkeypatch.setattr(benchmarks.__main__, "find_spec", lambda _: None)
     with pytest.raises(SystemExit) as stop:
         benchmarks.__main__.main()
-    assert stop.value.code == "\nUnmet or failed:\nstart: a is 2\nkeys: exit status 3"
+    assert stop.value.code == "\nUnmet or failed:\nspeed: a is 2\nkeys: exit status 3"
     headings = [line.split()[1] for line in capsys.readouterr().out.splitlines() if line.startswith("==")]
-    assert headings == ["start", "growth", "keys"]
+    assert headings == ["growth", "speed", "keys"]
 
 
 def test_a_benchmark_without_its_extra_is_skipped(
