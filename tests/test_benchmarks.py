@@ -13,7 +13,7 @@ from unittest.mock import Mock
 
 import benchmarks.__main__
 import pytest
-from benchmarks import meter, same_answers, simulation, weights
+from benchmarks import meter, same_answers, simulation, speed, weights
 from benchmarks.__main__ import BENCHMARKS
 from benchmarks.options import run_benchmark
 from benchmarks.tiny_data import write_tiny_data
@@ -163,3 +163,29 @@ def test_answers_that_neither_file_has_are_not_the_same(tmp_path: Path, capsys: 
         same_answers.main(["compare", str(path), str(path), "--sets", "examples,messy"])
     assert stop.value.code == 1
     assert "examples, bm25: neither file has it" in capsys.readouterr().out
+
+
+def test_the_table_of_a_page_is_replaced(tmp_path: Path) -> None:
+    page, codes = tmp_path / "speed.md", [speed.Code(name, tmp_path, tmp_path) for name in ("before", "now")]
+    page.write_text(f"Before.\n\n{speed.BEGIN}\nold\n{speed.END}\n\nAfter.\n", encoding="utf-8")
+    for value in (1.0, 3.0):
+        figures = {"unit": {"now": 0.7}, "build, default tables": {"before": 4.0, "now": value}}
+        speed.replace_table(page, speed.write_table(figures, codes, runs=3))
+        text = page.read_text(encoding="utf-8")
+        met = "met" if value < speed.UNITS["build, default tables"].at_most else "not met"
+        assert f"| build, default tables | 4.00 | {value:.2f} | units | 2.8 | {met} |" in text
+        assert (text[:8], text[-8:], text.count("| build"), "old" in text) == ("Before.\n", "\nAfter.\n", 1, False)
+
+
+def test_a_page_without_a_place_for_the_table_stays(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("No markers.", encoding="utf-8")
+    with pytest.raises(SystemExit, match="no place for the table"):
+        speed.replace_table(page, "| table |")
+    assert page.read_text(encoding="utf-8") == "No markers."
+
+
+def test_the_page_of_speed_has_a_place_for_its_table() -> None:
+    text = (FOLDER.parent / "docs/speed.md").read_text(encoding="utf-8")
+    assert (text.count(speed.BEGIN), text.count(speed.END)) == (1, 1)
+    assert all(f"`{name}`" in text for name in speed.MEASUREMENTS)
