@@ -17,7 +17,7 @@ _HEARTBEAT_SECONDS = 15.0
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # the second one is for nginx
 _MAX_EVENTS = 500
 _MAX_ID_DIGITS = 15
-_DEPTH = 3  # of the parts of JSON that are written one by one
+_DEPTH = 2  # of the parts of JSON that are written one by one
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))  # one for all: it keeps nothing
 
 
