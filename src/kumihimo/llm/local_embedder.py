@@ -8,11 +8,12 @@ import json
 import os
 import re
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.util import find_spec
-from itertools import accumulate
+from itertools import accumulate, chain, pairwise
+from operator import itemgetter
 from threading import Lock
 from typing import Any, ClassVar
 
@@ -34,37 +35,51 @@ _MAX_WORDS = 65536  # that are kept
 
 
 @cache
-def _load_tokenizer() -> Any:
-    from tokenizers import Tokenizer, normalizers
+def _load_model() -> Any:
+    """Load what splits a piece into subwords. It takes `<s>` for text, and ▁ for a space."""
+    from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(packages.find_wheel_file(packages.TOKENIZER_FILE)))
-    tokenizer.normalizer = normalizers.Replace(" ", "▁")
-    tokenizer.encode_special_tokens = True  # `<s>` in a text is text
-    tokenizer.no_padding()
-    return tokenizer
+    return Tokenizer.from_file(str(packages.find_wheel_file(packages.TOKENIZER_FILE))).model
 
 
 class _Encodings(dict[str, tuple[bytes, tuple[int, ...]]]):
-    """The subwords of pieces and their starts; a piece is encoded where it is missing."""
+    """The subwords of pieces and their lengths in characters; a piece is encoded where it is missing.
+
+    A character that no subword has is several of bytes: the last one has its length.
+    """
 
     def __missing__(self, piece: str) -> tuple[bytes, tuple[int, ...]]:
-        encoding = _load_tokenizer().encode(replace_surrogates(piece), add_special_tokens=False)
-        encoded = array("H", encoding.ids).tobytes(), tuple(start for start, _ in encoding.offsets)
+        text = replace_surrogates(piece).replace(" ", "▁")
+        subwords = _load_model().tokenize(text)
+        lengths = [len(subword.value) for subword in subwords]
+        if sum(lengths) > len(text):  # a byte is written as <0xE2>
+            encoded = text.encode()
+            ends = [len(encoded[: subword.offsets[1]].decode(errors="ignore")) for subword in subwords]
+            lengths = [end - start for start, end in pairwise([0, *ends])]
+        encoding = array("H", [subword.id for subword in subwords]).tobytes(), tuple(lengths)
         if len(piece) <= _MAX_WORD_CHARS:
             if len(self) >= _MAX_WORDS:
                 self.clear()
-            self[piece] = encoded
-        return encoded
+            self[piece] = encoding
+        return encoding
 
 
 _encodings = _Encodings()
+_subwords_of, _lengths_of = itemgetter(0), itemgetter(1)
+
+
+def _split_pieces(text: str) -> list[str]:
+    return _PIECE.findall(f" {text}") if text else []
+
+
+def _join_subwords(pieces: Iterable[str]) -> "np.NDArray[np.uint16]":
+    """Return the subwords of pieces; read-only."""
+    return np.frombuffer(b"".join(map(_subwords_of, map(_encodings.__getitem__, pieces))), np.uint16)
 
 
 @lru_cache(maxsize=8)  # a search and an answer encode the same question
 def _encode_text(text: str) -> "np.NDArray[np.uint16]":
-    """Return the subwords of a text; read-only."""
-    pieces = _PIECE.findall(f" {text}") if text else ()
-    return np.frombuffer(b"".join([_encodings[piece][0] for piece in pieces]), np.uint16)
+    return _join_subwords(_split_pieces(text))
 
 
 @cache
@@ -114,7 +129,7 @@ class LocalEmbedder:
 
 def find_subwords(texts: Sequence[str]) -> list[bytes]:
     """Return the distinct subwords of each text, as sorted 16-bit numbers."""
-    return [np.sort_distinct(_encode_text(text)).tobytes() for text in texts]
+    return [np.sort_distinct(_join_subwords({*_split_pieces(text)})).tobytes() for text in texts]
 
 
 def _take_rows(weights: "np.NDArray[np.floating[Any]]", subwords: "np.NDArray[np.integer[Any]]") -> Vectors:
@@ -223,8 +238,8 @@ class LocalTokenizer:
     fingerprint: ClassVar[str] = LOCAL_MODEL
 
     def __call__(self, text: str) -> list[int]:
-        pieces = _PIECE.findall(f" {text}") if text else ()
-        begins = accumulate(map(len, pieces), initial=-1)  # a space is put before the text
-        starts = [begin + start for begin, piece in zip(begins, pieces, strict=False) for start in _encodings[piece][1]]
+        lengths = chain.from_iterable(map(_lengths_of, map(_encodings.__getitem__, _split_pieces(text))))
+        starts = list(accumulate(lengths, initial=-1))  # a space is put before the text
+        starts.pop()  # where the text ends
         starts[:1] = [0] if starts else []
         return starts

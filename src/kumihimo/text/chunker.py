@@ -114,7 +114,8 @@ def _split_block(
     token_starts = _token_starts(text, block.start, until, tokenizer)
 
     def unit(start: int, end: int, next_start: int) -> _Unit:
-        first_token, end_token, next_token = (bisect_left(token_starts, offset) for offset in (start, end, next_start))
+        first_token, end_token = bisect_left(token_starts, start), bisect_left(token_starts, end)
+        next_token = bisect_left(token_starts, next_start, end_token)
         return _Unit(start, end, end_token - first_token, next_token - end_token, block.kind == "heading")
 
     block_unit = unit(block.start, block.end, until)
@@ -145,7 +146,7 @@ def _token_starts(text: str, start: int, end: int, tokenizer: Tokenizer) -> list
         if part_end < end:
             part_end = max((text.rfind(space, start, part_end) for space in " \n\u3000"), default=-1)
             part_end = part_end if part_end > start else min(start + _TOKENIZED_CHARS, end)
-        starts += [start + offset for offset in tokenizer(text[start:part_end])]
+        starts += map(start.__add__, tokenizer(text[start:part_end]))
         start = part_end
     return starts
 

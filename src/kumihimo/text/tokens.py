@@ -3,6 +3,8 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
+from operator import itemgetter
 from unicodedata import combining, normalize
 from zlib import crc32
 
@@ -60,17 +62,17 @@ def word_tokens(text: str) -> list[str]:
 def _split_words(plain: str) -> tuple[list[str], list[str]]:
     """Return the tokens of a folded text, and those of other forms."""
     is_latin = plain.isascii() or not _NON_LATIN.search(plain)
-    words, forms, kinds = list[str](), list[str](), "" if is_latin else char_kinds(plain)
+    words, kinds = list[str](), "" if is_latin else char_kinds(plain)
     for run in _WORDS.finditer(kinds):
         start, end = run.span()
         if run[1] and "m" not in run[1]:  # as below, but faster
             words += [plain[i : i + 2] for i in range(start, end - 1)] or [plain[start:end]]
         else:
             words += [plain[a:b] for a, b in _pair_spans(kinds, start, end)] if run[1] else [_stem(plain[start:end])]
-    for chunk_words, chunk_forms in map(_split_chunk, (_CHUNK if is_latin else _ASCII_CHUNK).findall(plain)):
-        if is_latin:
-            words += chunk_words
-        forms += chunk_forms
+    chunks = list(map(_split_chunk, (_CHUNK if is_latin else _ASCII_CHUNK).findall(plain)))
+    if is_latin:
+        words = list(chain.from_iterable(map(itemgetter(0), chunks)))
+    forms = list(chain.from_iterable(map(itemgetter(1), chunks)))
     return words, forms
 
 
