@@ -3,7 +3,7 @@
 import json
 import types
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from hashlib import blake2b
 from operator import attrgetter
 from typing import Any, Generic, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -316,6 +316,29 @@ class Table(Generic[R]):
     def _check_iterable(self) -> None:
         if self.record_lookup:
             raise StepError(f"table {self.name} allows only `get` and `where` here; only whole-table steps iterate")
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class JobTable(Table[R]):
+    """A table that does not change during a job, whose keys are often ids of its rows.
+
+    So each row is read once, and those with the keys of the job together.
+    """
+
+    keys: Sequence[str] = ()
+    known: dict[str, R | None] = field(default_factory=dict)
+
+    def get_many(self, ids: Iterable[str]) -> dict[str, R]:
+        unique_ids = list(dict.fromkeys(ids))
+        if new := [id for id in unique_ids if id not in self.known]:
+            keys = () if len(new) > 1 or new[0] not in self.keys else self.keys
+            new = [*dict.fromkeys([*new, *(key for key in keys if key not in self.known)])]
+            self.known |= dict.fromkeys(new) | {row[0]: self.codec.decode(row) for row in self.rows.get_many(new)}
+        found = {id: record for id in unique_ids if (record := self.known[id]) is not None}
+        if self.record_lookup:
+            for id in unique_ids:
+                self.record_lookup(self.name, ("id",), (id,), id in found)
+        return found
 
 
 class Group(tuple[R, ...]):

@@ -5,13 +5,13 @@ which creates the task from a `TaskSpec`: the step's name and its settings.
 """
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kumihimo.core.errors import ItemFailed, StepError, UpstreamFailed, describe_unknown
 from kumihimo.core.executors import WorkerContext
-from kumihimo.core.table import NO_ROWS, Group, LookupRecorder, Row, Rows, Table, codec, lookup_hash
+from kumihimo.core.table import NO_ROWS, Group, JobTable, LookupRecorder, Row, Rows, Table, codec, lookup_hash
 from kumihimo.core.wiring import PREVIOUS, Port, Step
 
 MAX_ROWS = 99_999  # rows of one call: ordinals have five digits; with more rows the item fails
@@ -125,11 +125,11 @@ class Task:
         return None if self.calls_llm or self.step.tables else TaskSpec(self.step.name, self.settings)
 
     def __call__(self, job: Job) -> list[StepResult]:
-        return list(map(self.run_key, job))
+        tables = self.tables([key for key, _ in job])
+        return [self.run_key(key, rows, tables) for key, rows in job]
 
-    def run_key(self, item: tuple[str, list[Row]]) -> StepResult:
+    def run_key(self, key: str, rows: list[Row], tables: Mapping[str, Table[Any]]) -> StepResult:
         """Call the step for one key."""
-        key, rows = item
         if not rows:  # the source rows are gone
             return StepResult(key, [], b"", None)
         if self.grouped and ("." in key or "/" in key):
@@ -137,7 +137,7 @@ class Task:
         dependencies: set[int] = set()
         error = None
         try:
-            records = self._call(rows, dependencies)
+            records = self._call(rows, tables, dependencies)
         except ItemFailed as failure:
             error = str(failure) or type(failure).__name__
             records = list(failure.fallback)
@@ -150,11 +150,12 @@ class Task:
             encoded, error = [], f"it makes {len(encoded):,} rows; the maximum is {MAX_ROWS:,}: split it into parts"
         return StepResult(key, encoded, array("q", sorted(dependencies)).tobytes() if dependencies else b"", error)
 
-    def _call(self, rows: list[Row], dependencies: set[int]) -> list[Any]:
+    def _call(self, rows: list[Row], tables: Mapping[str, Table[Any]], dependencies: set[int]) -> list[Any]:
         subject = Group(map(self.decode, rows)) if self.grouped else self.decode(rows[0])
-        arguments, tables, failed = self.arguments, dict[str, Table[Any]](), list[str]()
-        if self.step.tables:
-            tables = self.tables(self.lookup_recorder(dependencies, failed))
+        arguments, failed = self.arguments, list[str]()
+        recorder = self.lookup_recorder(dependencies, failed)
+        for name, table in tables.items():
+            table.record_lookup = _ignore_lookup if name == PREVIOUS else recorder
         if self.step.wave_column and self.calls_llm:
             arguments = {**arguments, "llm": _WaitingModel(arguments["llm"], failed)}
         result = self.function(subject, **arguments, **tables)
@@ -177,16 +178,18 @@ class Task:
 
         return record
 
-    def tables(self, record_lookup: LookupRecorder | None = None) -> dict[str, Table[Any]]:
+    def tables(self, keys: Sequence[str] = ()) -> dict[str, Table[Any]]:
         """Return the tables of the step by parameter name.
 
-        Look-ups of rows of the last build are not recorded: what a step remembers is no reason to run it again.
+        keys: of a job. Look-ups of rows of the last build are not recorded: what a step remembers is no reason to run
+        it again.
         """
         record_types, tables = self.step.signature.tables, dict[str, Table[Any]]()
         for name, table in self.step.tables.items():
             rows = NO_ROWS if name == PREVIOUS and self.from_scratch else self.rows(table)
-            recorder = _ignore_lookup if name == PREVIOUS and record_lookup else record_lookup
-            tables[name] = Table(table, codec(record_types[name]), rows, recorder)
+            kind = codec(record_types[name])
+            is_fixed = keys and table != self.step.name
+            tables[name] = JobTable(table, kind, rows, keys=keys) if is_fixed else Table(table, kind, rows)
         return tables
 
 
