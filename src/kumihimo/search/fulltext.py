@@ -60,7 +60,7 @@ class KeywordIndex:
         """Remove the old rows' tokens and add those of the new rows."""
         before, after = index_texts(self.codec, old), index_texts(self.codec, new)
         unchanged = {id for id in before if after.get(id) == before[id]}
-        self.words.remove({id: _join_tokens(text) for id, text in before.items() if id not in unchanged})
+        self.words.remove({id: _list_tokens(text) for id, text in before.items() if id not in unchanged})
         self.words.add(split_words(self.codec, {id: text for id, text in after.items() if id not in unchanged}))
 
     def fill(self, pages: Iterator[list[Row]], executor: BuildExecutor) -> Iterator[int]:
@@ -108,16 +108,16 @@ def index_texts(table_codec: Codec[Any], rows: list[Row]) -> dict[str, str]:
 
 def split_words(table_codec: Codec[Any], texts: Mapping[str, str]) -> list[WordRow]:
     """Return the rows of the index for these texts."""
-    token_texts = {id: _join_tokens(text) for id, text in texts.items()}
+    tokens = {id: _list_tokens(text) for id, text in texts.items()}
     if not table_codec.record.FORWARD_INDEX:
-        return [WordRow(id, text, None, None) for id, text in token_texts.items()]
+        return [WordRow(id, listed, None, None) for id, listed in tokens.items()]
     subwords = find_subwords(list(texts.values()))
-    words = (pack_tokens(tokens.split(" ")) for tokens in token_texts.values())
-    return list(map(WordRow, token_texts, token_texts.values(), words, subwords))
+    return list(map(WordRow, tokens, tokens.values(), map(pack_tokens, tokens.values()), subwords))
 
 
-def _join_tokens(text: str) -> str:
-    return " ".join(tokenize(text))
+def _list_tokens(text: str) -> list[str]:
+    """Return the tokens of a text; without any, one that is empty, so that each row has a length."""
+    return tokenize(text) or [""]
 
 
 @dataclass(frozen=True, slots=True)

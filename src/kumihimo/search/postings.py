@@ -82,7 +82,7 @@ class Postings:
             if place == 0:
                 self.finish()
                 self.lengths = array("I")
-            tokens, posting = row.text.split(" "), place << _COUNT_BITS
+            tokens, posting = row.tokens, place << _COUNT_BITS
             for term, count in Counter(tokens[:_MAX_COUNT]).items():
                 self.waiting[term].append(posting + count)
             self.lengths.append(len(tokens))
@@ -118,17 +118,17 @@ class Postings:
             self.db.run(f"{replace} excluded.data", _LENGTHS, _BEFORE_ALL, array("q", totals).tobytes())
             self.new_totals = [0, 0, 0]
 
-    def remove(self, texts: Mapping[str, str]) -> None:
-        """Remove rows. texts: id -> the tokens that were added."""
-        if not texts:
+    def remove(self, rows: Mapping[str, list[str]]) -> None:
+        """Remove rows. rows: id -> the tokens that were added."""
+        if not rows:
             return
         self.finish()
         relation = self.db.relation(self.slot_table)
-        slots: dict[str, int] = dict(self.db.all_in(f"SELECT id, slot FROM {relation} WHERE id", [*texts]))
+        slots: dict[str, int] = dict(self.db.all_in(f"SELECT id, slot FROM {relation} WHERE id", [*rows]))
         self.db.many(f"DELETE FROM {relation} WHERE slot = ?", ((slot,) for slot in slots.values()))
         terms: defaultdict[int, set[str]] = defaultdict(set)
         for id, slot in slots.items():
-            tokens = texts[id].split(" ")
+            tokens = rows[id]
             terms[slot // _SEGMENT].update(tokens)
             self._count(-1, -len(tokens))
         for segment in sorted(terms):
@@ -167,7 +167,7 @@ class Postings:
             if sorted(stored) != sorted((row.id, row.words, row.subwords) for row in page):
                 return f"its rows are not those of {self.table}"
             for row in page:
-                tokens, slot = row.text.split(" "), slots.pop(row.id)
+                tokens, slot = row.tokens, slots.pop(row.id)
                 if slot >= len(lengths) or lengths[slot] != len(tokens):
                     return f"its words are not those of {self.table}"
                 totals = [totals[0] + 1, totals[1] + len(tokens)]

@@ -107,11 +107,11 @@ MIN_IDF = 1e-6  # of words that most rows have
 class WordRow(NamedTuple):
     """A row of a full-text index.
 
-    text: its tokens, with spaces between them. words, subwords: its entry in the forward index, or None.
+    tokens: in their order. words, subwords: its entry in the forward index, or None.
     """
 
     id: str
-    text: str
+    tokens: list[str]
     words: bytes | None
     subwords: bytes | None
 

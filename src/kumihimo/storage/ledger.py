@@ -293,13 +293,12 @@ def sum_rows(rows: Iterable[Row]) -> int:
 
     The checksum of a table is the sum of those of its rows, so a change of some rows needs no look at the others.
     """
-    return sum(crc32(repr(list(map(_stored_value, row))).encode()) for row in rows)
+    texts = (repr([value if type(value) is str else _stored_value(value) for value in row]) for row in rows)
+    return sum(map(crc32, map(str.encode, texts)))
 
 
 def _stored_value(value: object) -> object:
     """Return a value as a store gives it back."""
-    if type(value) is str:  # most are
-        return value
     if isinstance(value, int | float):
         return None if value != value else float(value) + 0.0  # -0.0 becomes 0.0
     return "".join(value) if isinstance(value, str) else value

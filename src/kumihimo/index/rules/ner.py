@@ -190,14 +190,17 @@ def _find_names(
     inner_capitals = inner_names.union(*(name.split(" ") for name in inner_names))
     find_cjk_names = _choose_cjk_finder(text, title)
     spans_by_sentence: list[list[ner_words.NameSpan]] = []
-    acronyms = list(_find_acronyms(chunk_sentences))
+    acronyms: list[tuple[str, str]] = []
     for sentence, sentence_runs in zip(chunk_sentences, runs, strict=True):
         names = [
             *ner_latin.find_quoted_titles(sentence.name_text),
             *ner_latin.find_quantities(sentence.name_text),
             *_find_title(sentence.name_text, title),
         ]
-        names += (expansion for _, expansion in ner_latin.find_acronyms(sentence.name_text))
+        expansions = list(ner_latin.find_acronyms(sentence.name_text))
+        names += (expansion for _, expansion in expansions)
+        acronyms += ((acronym, expansion.name) for acronym, expansion in expansions)
+        acronyms += ner_cjk.find_cjk_abbreviations(sentence.name_text)
         if find_cjk_names and scripts.has_cjk(sentence.name_text):
             names += find_cjk_names(sentence.name_text)
         names += filter(None, (ner_latin.select_name(run, inner_capitals, text) for run in sentence_runs))
