@@ -82,6 +82,12 @@ class Codec(Generic[R]):
     encode: Callable[[str, R], Row]
     decode: Callable[[Row], R]
 
+    def index_texts(self, rows: Iterable[Row]) -> dict[str, str]:
+        """Return the text of each row that searches find."""
+        if self.record.index_text is Record.index_text:  # the column, without a record for each row
+            return {row[0]: row[1] for row in rows if row[1]}
+        return {row[0]: text for row in rows if (text := self.decode(row).index_text)}
+
     @property
     def indexes(self) -> Iterator[tuple[str, ...]]:
         """Yield the columns that need an index."""

@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Protocol
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import IndexDamaged, IndexUnavailable
 from kumihimo.core.executors import BuildExecutor, SharedWork, WorkerContext, inline, run_jobs
-from kumihimo.core.records import Record
 from kumihimo.core.table import Codec, Row, Table, codec
 from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.llm.local_embedder import find_subwords
@@ -58,7 +57,7 @@ class KeywordIndex:
 
     def replace(self, old: list[Row], new: list[Row]) -> None:
         """Remove the old rows' tokens and add those of the new rows."""
-        before, after = index_texts(self.codec, old), index_texts(self.codec, new)
+        before, after = self.codec.index_texts(old), self.codec.index_texts(new)
         unchanged = {id for id in before if after.get(id) == before[id]}
         self.words.remove({id: _list_tokens(text) for id, text in before.items() if id not in unchanged})
         self.words.add(split_words(self.codec, {id: text for id, text in after.items() if id not in unchanged}))
@@ -71,7 +70,7 @@ class KeywordIndex:
             yield row_count
 
     def _fill_page(self, page: list[Row]) -> tuple[int, list[WordRow]]:
-        return len(page), split_words(self.codec, index_texts(self.codec, page))
+        return len(page), split_words(self.codec, self.codec.index_texts(page))
 
     def finish(self) -> None:
         self.words.finish()
@@ -79,7 +78,7 @@ class KeywordIndex:
     def find_damage(self) -> str:
         """Return what is wrong with the index; empty: nothing."""
         pages = SqlRows(self.db, self.table).pages()
-        return self.words.find_damage(split_words(self.codec, index_texts(self.codec, page)) for page in pages)
+        return self.words.find_damage(split_words(self.codec, self.codec.index_texts(page)) for page in pages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +93,10 @@ class WordsSpec:
 
     def open(self, context: WorkerContext) -> Callable[[list[Row]], tuple[int, list[WordRow]]]:
         table_codec = codec(context.catalogue.record_types[self.table])
-        return lambda page: (len(page), split_words(table_codec, index_texts(table_codec, page)))
+        return lambda page: (len(page), split_words(table_codec, table_codec.index_texts(page)))
 
     def describe(self, job: list[Row]) -> str:
         return f"{job[0][0]} to {job[-1][0]}"
-
-
-def index_texts(table_codec: Codec[Any], rows: list[Row]) -> dict[str, str]:
-    """Return the text of each row that is searched by words."""
-    records: list[Record] = [table_codec.decode(row) for row in rows]
-    return {record.id: text for record in records if (text := record.index_text)}
 
 
 def split_words(table_codec: Codec[Any], texts: Mapping[str, str]) -> list[WordRow]:

@@ -104,8 +104,7 @@ def _positions(table: Table[Any], view: View) -> Mapping[str, int]:
 
 def _read_texts(table: Table[Any]) -> dict[str, str]:
     """Return the searchable text of each partial row that has one."""
-    records = map(table.codec.decode, table.view.partial_rows() if table.view else ())
-    return {record.id: text for record in records if (text := record.index_text)}
+    return table.codec.index_texts(table.view.partial_rows() if table.view else ())
 
 
 def _read_words(table: Table[Any], positions: Mapping[str, int]) -> _Words:

@@ -74,8 +74,7 @@ class VectorIndex:
 
         An unchanged text keeps its vector.
         """
-        old_texts = {row[0]: indexed for row in old if (indexed := self.codec.decode(row).index_text)}
-        new_texts = {row[0]: indexed for row in new if (indexed := self.codec.decode(row).index_text)}
+        old_texts, new_texts = self.codec.index_texts(old), self.codec.index_texts(new)
         removed = [id for id in old_texts if new_texts.get(id) != old_texts[id]]
         self.vectors.remove(removed)
         self.db.record_failures(self.name, ((id, None) for id in removed))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -185,7 +186,7 @@ def _find_names(
     text: str, chunk_sentences: list[ChunkSentence], title: str
 ) -> tuple[list[list[ner_words.NameSpan]], list[tuple[str, str]]]:
     """Return the names of each sentence, and the acronyms with their expansions."""
-    runs = [list(ner_latin.find_capital_runs(sentence.name_text, sentence.heading)) for sentence in chunk_sentences]
+    runs = [_find_runs(sentence.name_text, sentence.heading) for sentence in chunk_sentences]
     inner_names = {run.span.name for run in chain.from_iterable(runs) if not run.opens_sentence}
     inner_capitals = inner_names.union(*(name.split(" ") for name in inner_names))
     find_cjk_names = _choose_cjk_finder(text, title)
@@ -208,6 +209,11 @@ def _find_names(
         spans = [span for span in ner_words.drop_overlaps(names) if span.type != ner_words.QUANTITY]
         spans_by_sentence.append(spans)
     return spans_by_sentence, acronyms
+
+
+@lru_cache(maxsize=128)  # the next chunk begins with the same sentences
+def _find_runs(text: str, is_heading: bool) -> list[ner_latin.CapitalRun]:
+    return list(ner_latin.find_capital_runs(text, is_heading))
 
 
 def _choose_cjk_finder(text: str, title: str) -> NameFinder | None:
