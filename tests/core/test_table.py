@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -10,8 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from kumihimo.core.errors import KumiError, StepError
-from kumihimo.core.records import Document, Record
-from kumihimo.core.table import Codec, Group, Row, Table, codec, lookup_hash
+from kumihimo.core.records import Chunk, Document, Passage, Record
+from kumihimo.core.table import Codec, Group, JobTable, Row, Table, codec, lookup_hash
 from tests.factories_tables import hide_rows
 
 Lookups = list[tuple[str, tuple[str, ...], tuple[object, ...], bool]]
@@ -117,6 +118,24 @@ def test_what_may_be_asked_begins_with_the_id_and_names_each_once() -> None:
 def test_a_record_comes_back_as_it_went(record: Every) -> None:
     row_codec = codec(Every)
     assert row_codec.decode(row_codec.encode(record.id, record)) == record
+
+
+@given(st.lists(st.text()))
+def test_texts_are_stored_as_json(texts: list[str]) -> None:
+    stored = codec(Every).encode("a", replace(A, members=tuple(texts)))[codec(Every).columns.index("members")]
+    assert stored == json.dumps(texts, ensure_ascii=False, separators=(",", ":"))
+
+
+def test_the_texts_that_searches_find_are_those_of_the_records() -> None:
+    records: list[Record] = [
+        Passage(id="p", text="The pier.", start=0, end=9, tokens=3),
+        Passage(id="q", start=9, end=9, tokens=0),
+        Chunk(id="c", text="The gate.", title="Harbour", start=0, end=9, tokens=3),
+    ]
+    for record in records:
+        row_codec = codec(type(record))
+        expected = {record.id: record.index_text} if record.index_text else {}
+        assert row_codec.index_texts([row_codec.encode(record.id, record)]) == expected
 
 
 def test_true_and_false_come_back_from_sqlite_as_themselves() -> None:
@@ -290,6 +309,25 @@ def test_each_look_up_is_noted_the_misses_too() -> None:
         ("everything", ("name", "size"), ("x", 1), True),
         ("everything", ("size",), (7,), False),
     ]
+
+
+def test_the_rows_that_the_keys_of_a_job_name_are_read_together_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    lookups: Lookups = []
+    read: list[list[str]] = []
+    get_many = ListRows.get_many
+
+    def counted(self: ListRows, ids: Sequence[str]) -> list[Row]:
+        read.append([*ids])
+        return get_many(self, ids)
+
+    monkeypatch.setattr(ListRows, "get_many", counted)
+    plain = table(A, B, C)
+    rows = JobTable(plain.name, plain.codec, plain.rows, lambda *look: lookups.append(look), keys=["a", "b", "z"])
+    assert [rows.get("c"), rows.get("b"), rows.get("a"), rows.get("z"), rows.get("c")] == [C, B, A, None, C]
+    assert rows.get_many(["c", "z", "a"]) == {"c": C, "a": A}
+    assert read == [["c"], ["b", "a", "z"]]
+    noted = [(ids[0], found) for _, _, ids, found in lookups]
+    assert noted == [(id, id != "z") for id in "cbazccza"]
 
 
 def test_where_look_ups_are_noted_nothing_iterates() -> None:
