@@ -88,6 +88,11 @@ def test_words_have_the_subwords_of_the_whole_text() -> None:
         assert find_subwords([text]) == [np.array(sorted(set(encoding.ids)), np.uint16).tobytes()], text
 
 
+def test_two_halves_of_a_character_are_two_characters() -> None:
+    text = "a \ud83d\udea2 pier"
+    assert LocalTokenizer()(text)[-1] == text.index(" pier")
+
+
 def test_a_tag_of_the_model_is_text() -> None:
     assert len(LocalTokenizer()("<s>")) > 1
 

@@ -28,7 +28,7 @@ _E5_MODEL = f"{LOCAL_PREFIX}e5-small"
 _environment_lock = Lock()
 _WEIGHTS_FILE = "weights/l2_supercat_256.safetensors"
 # Words and line breaks, with the spaces before. No subword is part of two pieces, so a word has the same ones in every
-# text. The space before a text is put there by `_encode_text` and `LocalTokenizer`.
+# text. The space before a text is put there by `_split_pieces`.
 _PIECE = re.compile(r"\n|[ ▁]+[^ ▁\n]*|[^ ▁\n]+")
 _MAX_WORD_CHARS = 40  # of a longer piece, such as a Japanese sentence, nothing is kept
 _MAX_WORDS = 65536  # that are kept
@@ -36,7 +36,10 @@ _MAX_WORDS = 65536  # that are kept
 
 @cache
 def _load_model() -> Any:
-    """Load what splits a piece into subwords. It takes `<s>` for text, and ▁ for a space."""
+    """Load what splits a piece into subwords.
+
+    It takes `<s>` for text, and ▁ for a space.
+    """
     from tokenizers import Tokenizer
 
     return Tokenizer.from_file(str(packages.find_wheel_file(packages.TOKENIZER_FILE))).model
@@ -56,6 +59,7 @@ class _Encodings(dict[str, tuple[bytes, tuple[int, ...]]]):
             encoded = text.encode()
             ends = [len(encoded[: subword.offsets[1]].decode(errors="ignore")) for subword in subwords]
             lengths = [end - start for start, end in pairwise([0, *ends])]
+        lengths[-1] += len(piece) - len(text)  # of a pair of surrogates
         encoding = array("H", [subword.id for subword in subwords]).tobytes(), tuple(lengths)
         if len(piece) <= _MAX_WORD_CHARS:
             if len(self) >= _MAX_WORDS:

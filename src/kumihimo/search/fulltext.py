@@ -109,7 +109,10 @@ def split_words(table_codec: Codec[Any], texts: Mapping[str, str]) -> list[WordR
 
 
 def _list_tokens(text: str) -> list[str]:
-    """Return the tokens of a text; without any, one that is empty, so that each row has a length."""
+    """Return the tokens of a text.
+
+    Without any, an empty one, so that each row has a length.
+    """
     return tokenize(text) or [""]
 
 
