@@ -7,8 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-_NEW_OBJECTS = 100_000  # until those without use are looked for: the rows of a build have no cycles
-
 
 def run_kumi() -> None:
     """Run the command line."""
@@ -17,7 +15,6 @@ def run_kumi() -> None:
     _replace_closed_streams()
     # our matrices are small: threads of BLAS would only wait for each other, which doubles the CPU time of reports
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    gc.set_threshold(_NEW_OBJECTS)
     try:
         if sys.argv[1:] == ["--version"]:
             print_version()  # needs nothing of the command line
