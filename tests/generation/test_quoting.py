@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import pytest
 
@@ -19,6 +20,7 @@ from kumihimo.generation.quoting.windows import MAX_WIDTH, Headings, Region
 from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.tokens import subject_terms, tokenize
 
+T = TypeVar("T")
 ARM = "The Long Arm is a breakwater. Hild Garrow mended the breakwater in 2023. It rained.\n"
 OATS = "# Mended oats\n\nOats grow in salt wind. Nobody sows them."
 HOURS = "# The museum\n\n| Day | Opens | Closes |\n|---|---|---|\n| Monday | 10 | 16 |\n| Sunday | 11 | 15 |\n"
@@ -41,6 +43,9 @@ class FakeIndex:
 
     def find_table(self, name: str) -> None:
         return None
+
+    def once(self, key: Hashable, compute: Callable[[], T]) -> T:
+        return compute()
 
     def has(self, text: str) -> bool:
         return f" {' '.join(tokenize(text))} " in f" {' '.join(tokenize(' | '.join(self.texts)))} "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from kumihimo import Kumihimo
 from kumihimo.core.answer import Answer
 from kumihimo.generation.quoting import table_rows, topics
 from kumihimo.generation.quoting.tables import read_tables
-from kumihimo.generation.quoting.topic_phrases import collect_phrases
+from kumihimo.generation.quoting.topic_phrases import TopicPhrase, collect_phrases
 from kumihimo.llm.cached_llm import Chat
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.testing.fake_models import FakeChat
@@ -618,11 +618,34 @@ def test_topics_are_named_with_their_documents(tmp_path: Path, monkeypatch: pyte
     with Kumihimo.open(root / ".kumi") as kumi:
         kumi.index(root)
         text = ask(kumi, "What are the main themes?").text
+    with Kumihimo.open(root / ".kumi") as kumi:
         monkeypatch.setattr(topics, "_MAX_READ_TEXTS", 23)
         assert ask(kumi, "What are the main themes?").text.endswith("\n(Counted in a sample: 12 of 24 passages.)")
     assert text.startswith("24 documents · English 24\n\nFrequent topics:\n\n1. mail ferry — 8 documents\n")
     for name in ("tide mill", "seed library", "mail ferry"):
         assert f"{name} — 8 documents" in text
+
+
+def test_texts_are_read_for_topics_once_per_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+
+    def collect(texts: Sequence[str], left_out: Iterable[str]) -> list[TopicPhrase]:
+        read.append(len(texts))
+        return collect_phrases(texts, left_out)
+
+    monkeypatch.setattr(topics, "collect_phrases", collect)
+    written = {f"{part}/{n}.md": f"The {part} tide mill has book {n} of the mill." for n in range(3) for part in "ab"}
+    root = fill(tmp_path, written)
+    with Kumihimo.open(root / ".kumi") as kumi:
+        kumi.index(root)
+        for question in ("What are the main themes?", "Give me an overview.", "What is in the folder a?"):
+            assert ask(kumi, question).approach == "themes"
+        assert read == [6]
+        (root / "a/0.md").unlink()
+        kumi.index(root)
+        assert "5 documents" in ask(kumi, "What are the main themes?").text
+        assert kumi.ask("What are the main themes?", rights='uri contains "/a/"').text.startswith("2 documents")
+        assert read == [6, 5, 2]
 
 
 @pytest.mark.parametrize(

@@ -385,7 +385,7 @@ class Snapshot(VisibleTables):
     @cached_property
     def tracer(self) -> source_tracer.SourceTracer:
         """Return what finds the source spans of rows."""
-        return source_tracer.SourceTracer(self.db, self.catalogue, cache(self.table))
+        return source_tracer.SourceTracer(self.db, self.catalogue, cache(self.table), (self.rights, self.filter))
 
     def trace(self, item: Reference | Evidence) -> Iterator[Span]:
         """Yield the source spans of a row or evidence, cited first."""

@@ -57,9 +57,7 @@ def browse_overview(snapshot: Snapshot, part: str = "") -> Overview | None:
 
     part: a folder or a time; None if no document is of it.
     """
-    key = ("overview", snapshot.rights, snapshot.filter, part)
-    overview: Overview | None = snapshot.db.once_per_build(key, lambda: read_overview(snapshot.tracer, part))
-    return overview
+    return read_overview(snapshot.tracer, part)
 
 
 # -- entities

@@ -4,10 +4,10 @@ import json
 import re
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from kumihimo.core import digests, lineage
 from kumihimo.core.context import NOWHERE, Context, Evidence
@@ -20,6 +20,7 @@ from kumihimo.search.metadata_filter import replace_metadata
 from kumihimo.storage.database import Database
 from kumihimo.text.sentences import shorten_title
 
+T = TypeVar("T")
 _MAX_TITLE_CHARS = 70
 # Their text is that of the file, if nothing was taken out.
 _PLAIN_TYPES = ("text/plain", "text/markdown", "application/x-kumihimo-text-units")
@@ -52,11 +53,15 @@ class DocumentPlaces:
 
 @dataclass(frozen=True, slots=True)
 class SourceTracer:
-    """The way back from rows to documents, in one snapshot."""
+    """The way back from rows to documents, in one snapshot.
+
+    visible: what tells its visible documents from others.
+    """
 
     db: Database
     catalogue: Catalogue
     table: Callable[[str], Table[Any]]
+    visible: Hashable = None
     documents: dict[str, DocumentPlaces] = field(default_factory=dict)  # by id
     read_spans: dict[Reference, Span] = field(default_factory=dict)
 
@@ -105,6 +110,10 @@ class SourceTracer:
     def find_table(self, name: str) -> Table[Any] | None:
         """Return a table, or None if it has not been built."""
         return self.table(name) if self.db.has(name) else None
+
+    def once(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return a value of the visible documents, computed once per build."""
+        return self.db.once_per_build((key, self.visible), compute)
 
     def document(self, uri: str) -> tuple[str, str, int]:
         """Return the text, title and start of the body."""

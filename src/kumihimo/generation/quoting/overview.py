@@ -80,10 +80,15 @@ def read_overview(reader: ranking.IndexReader, part: str = "") -> Overview | Non
 
     part: as for `find_part`. None if there is no such part.
     """
-    table, chunks = reader.find_table("documents"), reader.find_table("chunks")
     here = find_part(part, reader) if part else None
     if here is not None and not here:
         return None
+    return reader.once(("overview", here), lambda: _make_overview(reader, here))
+
+
+def _make_overview(reader: ranking.IndexReader, here: frozenset[str] | None) -> Overview:
+    """Return the overview of these documents; None: of all."""
+    table, chunks = reader.find_table("documents"), reader.find_table("chunks")
     sizes: Counter[str] = Counter()
     for id, start, end in chunks.columns("id", "start", "end") if chunks is not None else ():
         sizes[id.partition(".")[0]] += end - start

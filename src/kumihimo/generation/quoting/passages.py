@@ -40,7 +40,7 @@ class Passages:
 
     def span(self, number: int) -> Span:
         """Return a chunk as it stands in its document."""
-        return next(iter(self.reader.spans(Evidence("chunks", self.table[self.ids[number]], 0.0))))
+        return read_span(self.reader, self.table, self.ids[number])
 
     def mentioning(self, subject: str) -> list[int]:
         """Return the chunks with a subject as written, else its words.
@@ -71,6 +71,11 @@ def subject_patterns(subject: str) -> list[re.Pattern[str]]:
         root = re.sub("y$", "(?:y|ie)", re.escape(term)) if begin and len(term) >= _SHORT else re.escape(term)
         patterns.append(re.compile(begin + root + (r"(?:e|s|es)?\b" if begin and len(term) < _SHORT else "")))
     return patterns
+
+
+def read_span(reader: IndexReader, chunks: Table[Any], id: str) -> Span:
+    """Return a chunk as it stands in its document."""
+    return next(iter(reader.spans(Evidence("chunks", chunks[id], 0.0))))
 
 
 def read_passages(reader: IndexReader, most: int | None = None) -> Passages | None:

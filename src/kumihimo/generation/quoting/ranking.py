@@ -1,9 +1,9 @@
 """question + evidence -> passages: the windows with most words of the question, from different places, best first."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Chunk
@@ -14,6 +14,7 @@ from kumihimo.llm.protocols import Embedder
 from kumihimo.text import question, word_variants
 from kumihimo.text.tokens import content_tokens, subject_terms, tokenize
 
+T = TypeVar("T")
 MAX_PASSAGES = 3
 _KATAKANA = re.compile("[ァ-ヺー]{3,}")
 _MAX_EVIDENCE = 10  # items whose text is read
@@ -36,6 +37,12 @@ class IndexReader(Protocol):
 
     def document(self, uri: str) -> tuple[str, str, int]:
         """Return the text, title and start of the body."""
+
+    def once(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return a value of the visible documents, computed once per build.
+
+        It must not hold the index.
+        """
 
 
 @dataclass(frozen=True, slots=True)

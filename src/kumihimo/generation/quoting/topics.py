@@ -7,7 +7,7 @@ from itertools import chain
 
 from kumihimo.core.spans import Span
 from kumihimo.generation.quoting import drafts, ranking
-from kumihimo.generation.quoting.passages import read_passages
+from kumihimo.generation.quoting.passages import read_passages, read_span
 from kumihimo.generation.quoting.topic_phrases import TopicPhrase, collect_phrases, names_topic, weigh_phrase
 from kumihimo.text.sentences import LIST_ITEM, ends_sentence, split_blocks, split_sentences
 
@@ -37,21 +37,30 @@ def find_topics(reader: ranking.IndexReader, part: Set[str] | None = None) -> tu
 
     part: the ids of its documents; what is frequent everywhere is then no topic of it.
     """
-    passages = read_passages(reader, _MAX_READ_TEXTS)
-    if passages is None:
+    chunks = reader.find_table("chunks")
+    if not chunks:
         return [], 0, 0
-    document_of = list(map(passages.document, range(len(passages.texts))))
+    ids, total, phrases = reader.once("topic phrases", lambda: _read_phrases(reader))
+    document_of = [id.partition(".")[0] for id in ids]
     here = frozenset(n for n, document in enumerate(document_of) if part is None or document in part)
-    phrases = filter(names_topic, collect_phrases(passages.texts, _person_names(passages.ids, reader)))
     topics, quoted = list[Topic](), set[str]()
-    for phrase in _choose_phrases(list(phrases), here, document_of):
+    for phrase in _choose_phrases(phrases, here, document_of):
         texts = sorted(here & phrase.texts.keys(), key=lambda text: (-phrase.texts[text], text))
-        quotes = (span for n in texts[:_MAX_READ] for span in _read_sentences(passages.span(n), phrase))
+        spans = (read_span(reader, chunks, ids[n]) for n in texts[:_MAX_READ])
+        quotes = (quote for span in spans for quote in _read_sentences(span, phrase))
         quote = next((span for span in quotes if _plain(span.text) not in quoted), None)
         if quote and len(topics) < _MAX_TOPICS:
             quoted.add(_plain(quote.text))
             topics.append(Topic(phrase.name, tuple(dict.fromkeys(document_of[n] for n in texts)), quote))
-    return topics, passages.total, len(passages.texts)
+    return topics, total, len(ids)
+
+
+def _read_phrases(reader: ranking.IndexReader) -> tuple[list[str], int, list[TopicPhrase]]:
+    """Return the passages that are read, the number of all, and phrases."""
+    passages = read_passages(reader, _MAX_READ_TEXTS)
+    assert passages
+    phrases = collect_phrases(passages.texts, _person_names(passages.ids, reader))
+    return passages.ids, passages.total, list(filter(names_topic, phrases))
 
 
 def _person_names(chunks: Iterable[str], reader: ranking.IndexReader) -> Iterator[str]:
