@@ -78,9 +78,9 @@ def zero_pages(kumi: Kumihimo) -> None:
     path.write_bytes(bytes(data))
 
 
-LAST_WORD = "(SELECT max(term) FROM words_chunks_blocks)"
-WRONG_WORD = f"UPDATE words_chunks_blocks SET term = term || 'x' WHERE term = {LAST_WORD}"
-NO_LENGTHS = "UPDATE words_chunks_blocks SET data = zeroblob(length(data)) WHERE term = '' AND segment = 0"
+LAST_WORD = "(SELECT max(term) FROM words_chunks_postings)"
+WRONG_WORD = f"UPDATE words_chunks_postings SET term = term || 'x' WHERE term = {LAST_WORD}"
+NO_LENGTHS = "UPDATE words_chunks_postings SET data = zeroblob(length(data)) WHERE term = '' AND segment = 0"
 DAMAGE: dict[str, tuple[str, Callable[[Kumihimo], object]]] = {
     "wrong vectors": ("vectors_chunks", damage_vectors),
     "zero vectors": ("vectors_chunks", zero_vectors),
@@ -97,7 +97,7 @@ DAMAGE: dict[str, tuple[str, Callable[[Kumihimo], object]]] = {
         "words_chunks",
         lambda kumi: execute_sql(kumi, "UPDATE words_chunks_ids SET id = 'x' WHERE slot = 3"),
     ),
-    "lost words": ("words_chunks", lambda kumi: execute_sql(kumi, "DELETE FROM words_chunks_blocks WHERE term > 'b'")),
+    "lost words": ("words_chunks", lambda kumi: execute_sql(kumi, "DELETE FROM words_chunks_postings WHERE term > 'b'")),
     "wrong lengths": (
         "words_chunks",
         lambda kumi: execute_sql(kumi, NO_LENGTHS),
@@ -128,7 +128,7 @@ DAMAGE: dict[str, tuple[str, Callable[[Kumihimo], object]]] = {
     "counts of shared texts": ("tables", lambda kumi: execute_sql(kumi, "UPDATE texts SET uses = uses + 1")),
     "an index of an older version": (
         "words_chunks",
-        lambda kumi: execute_sql(kumi, "ALTER TABLE words_chunks_blocks RENAME TO words_chunks"),
+        lambda kumi: execute_sql(kumi, "ALTER TABLE words_chunks_postings RENAME TO words_chunks"),
     ),
     "rows without their source": (
         "tables",

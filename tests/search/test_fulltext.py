@@ -40,6 +40,19 @@ def test_scores_are_bm25(tmp_path: Path) -> None:
     index.store.close()
 
 
+@pytest.mark.parametrize("uses", [1, 3, 4, 5, 8, 9, 1000])
+def test_a_word_counts_as_often_as_a_row_has_it(tmp_path: Path, uses: int) -> None:
+    texts = {"a": "sea " * uses + "fog " * 4, "b": "sea sky", "c": "sky " * 9}
+    index = keyword_notes(tmp_path, texts)
+    with index.store.read_transaction() as db:
+        [(slots, counts)] = Postings(db, "notes")._read_blocks(["sea"]).values()
+        assert (slots.tolist(), counts.tolist()) == ([0, 1], [uses, 1])
+        assert Postings(db, "notes").count_words("s", None) == {"sea": 2, "sky": 2}
+    index.build({"b": texts["b"], "c": texts["c"]})
+    assert index.ids("sea") == ["b"]
+    index.store.close()
+
+
 def test_each_row_is_checked_once(tmp_path: Path) -> None:
     texts = {f"n{i:04d}": "sea " * (1 + i % 50) + f"x{i}" for i in range(2000)}
     index = keyword_notes(tmp_path, texts)

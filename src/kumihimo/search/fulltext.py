@@ -147,7 +147,7 @@ class Bm25Search:
 
     def _postings(self, table: Table[Any]) -> postings.Postings:
         words = postings.Postings(self.db, table.name)
-        if self.db.has(words.name):
+        if not self.db.has(words.blocks) and any(map(self.db.has, words.earlier)):
             raise IndexUnavailable(f"an earlier version indexed the words of {table.name}: run `kumi index`")
         if not self.db.has(words.blocks):
             raise IndexUnavailable(f"{table.name} is not indexed by words: `kumi index --methods bm25` does that")
@@ -197,7 +197,7 @@ def _drop_unused(db: Database, views: Sequence[SearchIndex]) -> None:
     names = {view.name for view in views}
     for name in stored_indexes(db):
         if name not in names:
-            for suffix in ("", "_blocks", "_ids", "_near"):
+            for suffix in ("", "_blocks", "_postings", "_ids", "_near"):
                 db.drop_table(f"{name}{suffix}")
             db.forget_meta(name)
             db.run("DELETE FROM failed WHERE step = ?", name)

@@ -1,8 +1,9 @@
 """rows with words -> postings: which rows have a word, and how often; ranked by BM25.
 
-A posting is a number of 32 bits: the place of a row in its segment, and how often the row has the word. The postings
-of a word stand in blocks, one for each segment of slots. So a word of a million rows is read in some dozen values, and
-a build changes only the blocks of its own rows. Each segment also has a block with the lengths of its rows.
+A posting is a number of 16 bits: the place of a row in its segment, and how often the row has the word, from one to four
+times; a row that has it more often has several postings. The postings of a word stand in blocks, one for each segment
+of slots. So a word of a million rows is read in some dozen values, and a build changes only the blocks of its own rows.
+Each segment also has a block with the lengths of its rows.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from kumihimo.text import lazy_numpy as np
 from kumihimo.text.tokens import pack_tokens
 
 _SEGMENT = 16_384  # slots, of which a number has 14 bits
-_COUNT_BITS = 18
-_MAX_COUNT = 2**_COUNT_BITS - 1
+_COUNT_BITS = 2
+_MOST = 2**_COUNT_BITS  # uses of a posting
+_MAX_COUNT = 2**18 - 1  # tokens of a row
 _LENGTHS = ""  # the word whose blocks have the number of tokens of each slot; before them, the totals
 _BEFORE_ALL = -1  # the segment of the totals: the number of rows, of tokens and of changes
 _CHECKED = 1000  # rows whose order of words is looked at together
@@ -37,7 +39,7 @@ class Postings:
 
     db: Database
     table: str
-    waiting: defaultdict[str, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("I")))
+    waiting: defaultdict[str, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("H")))
     lengths: array[int] = field(default_factory=lambda: array("I"))  # of the rows of the last segment
     new_totals: list[int] = field(default_factory=lambda: [0, 0, 0])  # rows, tokens, changes that are not written
     next_slot: int = -1
@@ -51,7 +53,12 @@ class Postings:
     @property
     def blocks(self) -> str:
         """Return the name of the table of postings."""
-        return f"{self.name}_blocks"
+        return f"{self.name}_postings"
+
+    @property
+    def earlier(self) -> tuple[str, ...]:
+        """Return the names that the table had in earlier versions."""
+        return self.name, f"{self.name}_blocks"
 
     @property
     def slot_table(self) -> str:
@@ -64,8 +71,9 @@ class Postings:
         self.lengths = array("I")
         self.new_totals, self.next_slot, self.first_empty = [0, 0, 0], 0, 0
         columns = f"term {text}, segment {integer}, data {bytes_} NOT NULL, PRIMARY KEY (term, segment)"
-        self.db.drop_table(self.name)  # of version 0.2
-        self.db.create_table(self.blocks, columns)
+        for earlier in self.earlier:
+            self.db.drop_table(earlier)
+        self.db.create_table(self.blocks, columns, by_key=True)
         columns = f"slot {integer} PRIMARY KEY, id {text} UNIQUE NOT NULL, words {bytes_}, subwords {bytes_}"
         self.db.create_table(self.slot_table, columns)
 
@@ -84,7 +92,8 @@ class Postings:
                 self.lengths = array("I")
             tokens, posting = row.tokens, place << _COUNT_BITS
             for term, count in Counter(tokens[:_MAX_COUNT]).items():
-                self.waiting[term].append(posting + count)
+                self.waiting[term].extend([posting + _MOST - 1] * ((count - 1) // _MOST))
+                self.waiting[term].append(posting + (count - 1) % _MOST)
             self.lengths.append(len(tokens))
             self._count(1, len(tokens))
             self.next_slot += 1
@@ -140,7 +149,7 @@ class Postings:
         blocks = self.db.all_in(f"SELECT term, data FROM {relation} WHERE segment = {segment} AND term", terms)
         kept, emptied = [], []
         for term, data in blocks:
-            block = np.frombuffer(data, np.uint32)
+            block = np.frombuffer(data, np.uint16)
             rest = block[~np.isin(block >> _COUNT_BITS, places)].tobytes()
             if rest:
                 kept.append((rest, term, segment))
@@ -277,8 +286,12 @@ class Postings:
 
 def _read_block(segment: int, data: bytes) -> np.Integers:
     """Return the slots of the postings and the counts: two rows."""
-    block = np.frombuffer(data, np.uint32).astype(np.int64)
-    return np.stack([segment * _SEGMENT + (block >> _COUNT_BITS), block & _MAX_COUNT])
+    block = np.frombuffer(data, np.uint16).astype(np.int64)
+    places, counts = segment * _SEGMENT + (block >> _COUNT_BITS), 1 + (block & (_MOST - 1))
+    if counts.max(initial=0) == _MOST:
+        first = np.flatnonzero(np.diff(places, prepend=-1))
+        places, counts = places[first], np.add.reduceat(counts, first)
+    return np.stack([places, counts])
 
 
 def _checksum(term: str, slot: int, count: int) -> int:

@@ -170,10 +170,10 @@ class Database(ABC):
     @abstractmethod
     def has(self, table: str) -> bool: ...
     @abstractmethod
-    def create_table(self, table: str, columns: str) -> None:
+    def create_table(self, table: str, columns: str, *, by_key: bool = False) -> None:
         """Create an empty table in place of an earlier one.
 
-        columns: in SQL.
+        columns: in SQL. by_key: whether rows are stored in the order of their key, if the store can do that.
         """
 
     @abstractmethod

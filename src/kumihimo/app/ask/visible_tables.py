@@ -65,7 +65,7 @@ class VisibleTables:
 
     def indexed_words(self) -> WordIndex | None:
         """Return the words of the chunks, if they have a full-text index."""
-        if not self.db.has("words_chunks_blocks"):
+        if not self.db.has("words_chunks_postings"):
             return None
         return IndexedWords(self.db, self.table("chunks"), Postings(self.db, "chunks"))
 

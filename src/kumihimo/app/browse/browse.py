@@ -109,7 +109,7 @@ def search_entities(snapshot: Snapshot, text: str, limit: int) -> list[Entity]:
 
     Empty if the index has no keyword index of them.
     """
-    if not snapshot.db.has("words_entities_blocks"):
+    if not snapshot.db.has("words_entities_postings"):
         return []
     found = snapshot.keyword_search()(snapshot.table("entities"), text, k=limit)
     return [item.record for item in found if isinstance(item.record, Entity)]

@@ -109,7 +109,7 @@ class _Matcher:
     def _is_written(self, name: str) -> bool:
         """Return whether a chunk has a name, mentioned or not."""
         chunks = self.snapshot.table("chunks")
-        if not self.snapshot.db.has("words_chunks_blocks"):
+        if not self.snapshot.db.has("words_chunks_postings"):
             return True
         hits = self.snapshot.keyword_search()(chunks, name, k=_READ_CHUNKS)
         return any(contains_phrase(hit.record.index_text.casefold(), name.casefold()) for hit in hits)

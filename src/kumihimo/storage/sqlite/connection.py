@@ -50,9 +50,9 @@ class Db(Database):
             self.relations = {name: name for (name,) in self.all(tables)}
         return table in self.relations
 
-    def create_table(self, table: str, columns: str) -> None:
+    def create_table(self, table: str, columns: str, *, by_key: bool = False) -> None:
         self.drop_table(table)
-        self.run(f'CREATE TABLE "{table}" ({columns})')
+        self.run(f'CREATE TABLE "{table}" ({columns}){" WITHOUT ROWID" * by_key}')
 
     def drop_table(self, table: str) -> None:
         drop_rows(self, table)
