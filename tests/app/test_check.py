@@ -97,7 +97,10 @@ DAMAGE: dict[str, tuple[str, Callable[[Kumihimo], object]]] = {
         "words_chunks",
         lambda kumi: execute_sql(kumi, "UPDATE words_chunks_ids SET id = 'x' WHERE slot = 3"),
     ),
-    "lost words": ("words_chunks", lambda kumi: execute_sql(kumi, "DELETE FROM words_chunks_postings WHERE term > 'b'")),
+    "lost words": (
+        "words_chunks",
+        lambda kumi: execute_sql(kumi, "DELETE FROM words_chunks_postings WHERE term > 'b'"),
+    ),
     "wrong lengths": (
         "words_chunks",
         lambda kumi: execute_sql(kumi, NO_LENGTHS),

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nlargest
+from typing import Any
 
+from kumihimo.core.table import Table
 from kumihimo.generation.quoting import outlines, ranking
 from kumihimo.generation.quoting.drafts import MAX_LONG_CHARS, Draft, say, say_count
 from kumihimo.generation.quoting.topics import Topic, find_topics
@@ -125,16 +127,22 @@ def find_part(name: str, reader: ranking.IndexReader) -> frozenset[str]:
     table, bare = reader.find_table("documents"), _FOLDER_WORDS.sub("", name.casefold()).strip(" 「」“”\"'/")
     if table is None or not bare:
         return frozenset()
-    rows, terms = list(table.columns("id", "uri")), subject_terms(bare)
-    names = {part for _, uri in rows for part in uri.split("/")[:-1] if terms and subject_terms(part) == terms}
+    terms, folders = subject_terms(bare), reader.once("folders", lambda: _list_folders(table))
+    names = {name for folder in folders for name in folder.split("/") if terms and subject_terms(name) == terms}
     parts = {bare, *map(str.casefold, names)}  # another form of the name, such as the plural
-    if found := frozenset(id for id, uri in rows for part in parts if f"/{part}/" in f"/{uri.casefold()}"):
-        return found
+    inside = {folder for folder in folders for part in parts if f"/{part}/" in f"/{folder.casefold()}/"}
+    if inside:
+        return frozenset(id for id, uri in table.columns("id", "uri") if uri.rpartition("/")[0] in inside)
     dates, spans = list_dates(name), list(find_dates(name))
     if len(dates) != 1 or len(spans) != 1 or _TIME_WORDS.sub("", name[: spans[0][0]] + name[spans[0][1] :]).strip():
         return frozenset()
     days = ((id, json.loads(raw).get("date", "")) for id, raw in table.columns("id", "fields"))
     return frozenset(id for id, day in days if day and compare_dates(day[:_DAY], dates[0]) == 1)
+
+
+def _list_folders(documents: Table[Any]) -> list[str]:
+    """Return the folders of the documents, each once."""
+    return sorted({uri.rpartition("/")[0] for (uri,) in documents.columns("uri")})
 
 
 def write_overview(overview: Overview, reader: ranking.IndexReader, language: str) -> Draft:

@@ -2,11 +2,11 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Set
+from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass
 from functools import reduce
 from math import log
-from typing import Any
+from typing import Any, Self
 from unicodedata import normalize
 
 from kumihimo.core.context import Evidence
@@ -127,7 +127,8 @@ def rank_documents(name: str, reader: IndexReader) -> list[str]:
     documents, descriptions, chunks = tables
     if documents is None or descriptions is None or chunks is None:
         return []
-    if exact := _named_exactly((_fold(name), _fold(without_document_words(name))), documents):
+    paths = reader.once("paths", lambda: _Paths.of(documents))
+    if exact := paths.named_exactly(_fold(name), _fold(without_document_words(name))):
         return exact
     rows = list(descriptions.columns("id", "text", "dates"))
     days = [date for date in list_dates(name) if date[:1].isdigit() and "-" in date]
@@ -156,18 +157,37 @@ def rank_documents(name: str, reader: IndexReader) -> list[str]:
     return [id for id, own in fit.items() if not any(own < other for other in fit.values())]
 
 
-def _named_exactly(names: Iterable[str], documents: Table[Any]) -> list[str]:
-    """Return the documents whose path or title a name gives exactly."""
-    found: dict[str, int] = {}
-    for id, uri, title in documents.columns("id", "uri", "title"):
-        path = _fold(uri).partition("#")[0].split("/")
-        for name in names:
-            ends = ["/".join(path[-n:]) for n in range(len(path), 0, -1)]
-            length = next((len(end) for end in ends if "." in end and _contains(name, end)), 0)
-            whole = name in (_fold(title), path[-1].partition(".")[0]) or _fold(uri) == name
-            found[id] = max(found.get(id, 0), length, len(name) * whole)
-    best = max(found.values(), default=0)
-    return sorted(id for id in found if found[id] == best) if best else []
+@dataclass(frozen=True, slots=True)
+class _Paths:
+    """The addresses and titles of documents, folded: id, address, parts of the path and title each."""
+
+    rows: Sequence[tuple[str, str, Sequence[str], str]]
+
+    @property
+    def weight(self) -> int:
+        """Return the number of rows in memory."""
+        return len(self.rows)
+
+    @classmethod
+    def of(cls, documents: Table[Any]) -> Self:
+        """Return those of a table."""
+        rows = ((id, _fold(uri), _fold(title)) for id, uri, title in documents.columns("id", "uri", "title"))
+        return cls([(id, uri, uri.partition("#")[0].split("/"), title) for id, uri, title in rows])
+
+    def named_exactly(self, *names: str) -> list[str]:
+        """Return the documents whose path or title a name gives exactly."""
+        found: dict[str, int] = {}
+        for id, uri, path, title in self.rows:
+            file = path[-1]
+            stem = file.partition(".")[0]
+            for name in names:
+                length = len(name) * (name in (title, stem, uri))
+                if file in name:  # as every longer end of the path that is there
+                    ends = ["/".join(path[-n:]) for n in range(len(path), 0, -1)]
+                    length = max(length, next((len(end) for end in ends if "." in end and _contains(name, end)), 0))
+                found[id] = max(found.get(id, 0), length)
+        best = max(found.values(), default=0)
+        return sorted(id for id in found if found[id] == best) if best else []
 
 
 def _contains(name: str, path: str) -> bool:

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import starmap
 from unicodedata import normalize
@@ -30,10 +30,7 @@ _TESTS: Mapping[str, Callable[[str, str], bool]] = {  # of a condition and a val
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """A document of a list.
-
-    values: for conditions, by name. mentions: the numbers of the passages that mention the subject of the question.
-    """
+    """A document of a list. values: for conditions, by name."""
 
     id: str
     uri: str
@@ -41,11 +38,22 @@ class _Listed:
     title: str
     day: str
     values: Mapping[str, Sequence[str]]
-    mentions: Sequence[int]
 
     def has(self, name: str, value: str) -> bool:
         """Return whether the document fulfils a condition."""
         return any(_TESTS.get(name, str.__eq__)(value, own) for own in self.values.get(name, ()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Documents:
+    """All documents, as lists show them."""
+
+    rows: Sequence[_Listed]
+
+    @property
+    def weight(self) -> int:
+        """Return the number of rows in memory."""
+        return len(self.rows)
 
 
 def write_selected(selection: Mapping[str, str], reader: IndexReader, language: str) -> Draft | None:
@@ -55,8 +63,10 @@ def write_selected(selection: Mapping[str, str], reader: IndexReader, language: 
     """
     mention, asks = selection.get("mention", ""), selection.get("asks")
     passages = read_passages(reader) if mention else None
-    documents = list(_read_documents(mention, selection.get("folder", ""), passages, reader))
-    conditions, among = _fitting(selection, documents)
+    documents = reader.once("listed", lambda: _Documents(list(_read_documents(reader)))).rows
+    mentions = _find_mentions(mention, passages) if passages else {}
+    found = {"mention": mentions.keys(), "folder": find_part(selection.get("folder", ""), reader)}
+    conditions, among = _fitting(selection, documents, found)
     times = {name: selection[name] for name in ("date", "order") if name in selection}
     chosen = _choose_by_date(among, **times)
     if not chosen or (asks == "contents" and len(chosen) > 1):
@@ -75,11 +85,11 @@ def write_selected(selection: Mapping[str, str], reader: IndexReader, language: 
     if one and (outline := write_outline("", reader, language, one)):  # a table has none
         return replace(outline, parts=draft.parts + outline.parts)
     titles = Counter(each.title for each in documents)
-    for each in sorted(chosen, key=lambda each: (-len(each.mentions), each.day, each.uri))[:_MAX_ITEMS]:
+    for each in sorted(chosen, key=lambda each: (-len(mentions.get(each.id, ())), each.day, each.uri))[:_MAX_ITEMS]:
         name = each.title if titles[each.title] == 1 else each.uri
         if passages:
-            line = f"- {name} ({say_count('passage', len(each.mentions), language)}): "
-            passage = passages.span(each.mentions[0])
+            line = f"- {name} ({say_count('passage', len(mentions[each.id]), language)}): "
+            passage = passages.span(mentions[each.id][0])
             sentence = best_sentence(passage.text, frozenset(tokens.subject_terms(mention)))
             draft.quote(shorten_span(passage, *sentence), line)
         else:
@@ -90,37 +100,50 @@ def write_selected(selection: Mapping[str, str], reader: IndexReader, language: 
     return draft
 
 
-def _read_documents(mention: str, folder: str, passages: Passages | None, reader: IndexReader) -> Iterator[_Listed]:
-    """Yield all documents with what conditions are about."""
+def _find_mentions(subject: str, passages: Passages) -> Mapping[str, Sequence[int]]:
+    """Return the numbers of the passages that mention a subject, by document."""
+    if not tokens.subject_terms(subject):
+        return {}
+    numbers, phrase = passages.mentioning(subject), subject.strip(QUOTES).casefold()
+    exact = any(phrase in passages.texts[number].casefold() for number in numbers)
+    # words of a description that stand apart are no mention
+    is_sure = exact or len(tokens.subject_terms(subject)) <= _MAX_SUBJECT or not subject.isascii()
     mentions = defaultdict[str, list[int]](list)
-    if passages and tokens.subject_terms(mention):
-        numbers = passages.mentioning(mention)
-        phrase = mention.strip(QUOTES).casefold()
-        exact = any(phrase in passages.texts[number].casefold() for number in numbers)
-        # words of a description that stand apart are no mention
-        is_sure = exact or len(tokens.subject_terms(mention)) <= _MAX_SUBJECT or not mention.isascii()
-        for number in numbers if is_sure else ():
-            mentions[passages.document(number)].append(number)
-    table, here = reader.find_table("documents"), find_part(folder, reader)
+    for number in numbers if is_sure else ():
+        mentions[passages.document(number)].append(number)
+    return dict(mentions)
+
+
+def _read_documents(reader: IndexReader) -> Iterator[_Listed]:
+    """Yield all documents with what conditions are about."""
+    table, known = reader.find_table("documents"), dict[str, Mapping[str, Sequence[str]]]()
     for id, uri, file, title, raw in table.columns("id", "uri", "file", "title", "fields") if table is not None else ():
-        fields = json.loads(raw)
-        values = {name: [value] if isinstance(value, str) else value for name, value in fields.items()}
-        values["mention"] = [mention] if id in mentions else []
-        values["folder"] = [folder] if id in here else []
-        if "author" in fields:
-            values["title"] = [title, _SUBTITLE.split(title)[0], uri.rpartition("/")[2].partition(".")[0]]
-        yield _Listed(id, uri, file, title, fields.get("date", "")[: len("2024-05-18")], values, mentions[id])
+        if raw not in known:  # most documents have the fields of others
+            fields = json.loads(raw)
+            known[raw] = {name: [value] if isinstance(value, str) else value for name, value in fields.items()}
+        values = known[raw]
+        if "author" in values:
+            titles = [title, _SUBTITLE.split(title)[0], uri.rpartition("/")[2].partition(".")[0]]
+            values = {**values, "title": titles}
+        [day] = values.get("date", [""])
+        yield _Listed(id, uri, file, title, day[: len("2024-05-18")], values)
 
 
-def _fitting(selection: Mapping[str, str], documents: Sequence[_Listed]) -> tuple[Mapping[str, str], Sequence[_Listed]]:
+def _fitting(
+    selection: Mapping[str, str], documents: Sequence[_Listed], found: Mapping[str, Collection[str]]
+) -> tuple[Mapping[str, str], Sequence[_Listed]]:
     """Return the certain conditions and the documents that fulfil them.
 
-    Conditions of time are left out. A word such as `texts` alone need not mean the documents.
+    Conditions of time are left out. A word such as `texts` alone need not mean the documents. found: the documents of
+    the conditions that their fields do not tell.
     """
     conditions = {name: value for name, value in selection.items() if name not in ("asks", "date", "order")}
     if conditions.pop("noun", "document") != "document" and not conditions:
         return {}, []
-    return conditions, [each for each in documents if all(starmap(each.has, conditions.items()))]
+    own = [(name, value) for name, value in conditions.items() if name not in found]
+    here = [found[name] for name in conditions if name in found]
+    fit = (each for each in documents if all(each.id in ids for ids in here))
+    return conditions, [each for each in fit if all(starmap(each.has, own))]
 
 
 def _choose_by_date(documents: Sequence[_Listed], date: str = "", order: str = "") -> Sequence[_Listed]:

@@ -87,7 +87,7 @@ class PostgresDb(Database):
     def has(self, table: str) -> bool:
         return table in self._relations()
 
-    def create_table(self, table: str, columns: str, *, by_key: bool = False) -> None:
+    def create_table(self, table: str, columns: str, *, by_key: bool = False) -> None:  # noqa: ARG002
         (number,) = self.all("SELECT nextval('relation_numbers')")[0]
         relation = f"{table}@{number}"
         self.run(f'CREATE TABLE "{relation}" ({columns})')
