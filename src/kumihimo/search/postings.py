@@ -1,9 +1,9 @@
 """rows with words -> postings: which rows have a word, and how often; ranked by BM25.
 
-A posting is a number of 16 bits: the place of a row in its segment, and how often the row has the word, from one to four
-times; a row that has it more often has several postings. The postings of a word stand in blocks, one for each segment
-of slots. So a word of a million rows is read in some dozen values, and a build changes only the blocks of its own rows.
-Each segment also has a block with the lengths of its rows.
+A posting is a number of 16 bits: the place of a row in its segment, and how often the row has the word, from one to
+four times; a row that has it more often has several postings. The postings of a word stand in blocks, one for each
+segment of slots. So a word of a million rows is read in some dozen values, and a build changes only the blocks of its
+own rows. Each segment also has a block with the lengths of its rows.
 """
 
 from __future__ import annotations

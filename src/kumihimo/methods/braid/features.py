@@ -212,9 +212,8 @@ def names_its_title(chunk: Chunk) -> bool:
 
 def sum_features(features: Mapping[str, Features], weights: Scores) -> dict[str, float]:
     """Return the weighted sum of the features of each candidate."""
-    return {
-        id: sum(value * values.get(name, 0.0) for name, value in weights.items()) for id, values in features.items()
-    }
+    terms = list(weights.items())
+    return {id: sum([value * values.get(name, 0.0) for name, value in terms]) for id, values in features.items()}
 
 
 def scale_sums(sums: Mapping[str, float]) -> dict[str, float]:

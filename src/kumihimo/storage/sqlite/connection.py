@@ -80,7 +80,8 @@ class Db(Database):
         rows = f'SELECT "{column}" AS found FROM "{table}" WHERE {test} ORDER BY id LIMIT ?'
         query = f"SELECT v.value, (SELECT json_group_array(found) FROM ({rows})) FROM json_each(?) AS v"
         groups = self.all(query, -1 if limit is None else limit, json.dumps(list(values)))
-        return [(value, found) for value, group in groups for found in json.loads(group)]
+        found = json.loads(f"[{','.join(group for _, group in groups)}]")  # faster than one by one
+        return [(value, each) for (value, _), own in zip(groups, found, strict=True) for each in own]
 
     def glob(self, value: str, pattern: str) -> tuple[str, str]:
         return f"{value} GLOB ?", pattern
