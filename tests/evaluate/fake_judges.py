@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kumihimo.evaluate.judging.protocols import Best, Bests, ComparisonReply, ReasonedChoice
+from kumihimo.evaluate.judging.protocols import Best, Bests, ComparisonReply, DifferentialChoice, ReasonedChoice
 from kumihimo.evaluate.records import AnswerSource, EvalQuestion, SystemAnswer
 from kumihimo.llm.protocols import Messages
 from tests.fenced_texts import fenced_texts
@@ -38,6 +38,8 @@ class FakeJudge:
             return ReasonedChoice("since it is", ("tie", "first", "second")[winner])
         if schema is ComparisonReply:
             return ComparisonReply(winner, "since it is")  # type: ignore[arg-type]
+        if schema is DifferentialChoice:
+            return DifferentialChoice("both", "one", "other", "since it is", ("tie", "first", "second")[winner])
         best = Best("Answer 1" if winner == 1 else "Answer 2", "since it is")
         return Bests(best, best, best, best)
 

@@ -31,7 +31,12 @@ def by_oracle(cases: list[dict[str, list[str]]]) -> list[dict[str, float]]:
 
     measures: dict[str, Any] = {"MAP": ir.AP, "MRR": ir.RR}
     for k in KS:
-        measures |= {f"recall@{k}": ir.R @ k, f"precision@{k}": ir.P @ k, f"nDCG@{k}": ir.nDCG @ k}
+        measures |= {
+            f"hit@{k}": ir.Success @ k,
+            f"recall@{k}": ir.R @ k,
+            f"precision@{k}": ir.P @ k,
+            f"nDCG@{k}": ir.nDCG @ k,
+        }
     qrels = [ir.Qrel(str(n), name, 1) for n, case in enumerate(cases) for name in case["gold"]]
     run = [
         ir.ScoredDoc(str(n), name, float(100 - place))

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from kumihimo.core.errors import BudgetExceeded, ItemFailed, ModelError, SettingsError, UnparsableReply
-from kumihimo.evaluate.judging.protocols import DEBIASED, GRAPHRAG, LIGHTRAG, PROTOCOLS, JudgeProtocol
+from kumihimo.evaluate.judging.protocols import DEBIASED, DIFFERENTIAL, GRAPHRAG, LIGHTRAG, PROTOCOLS, JudgeProtocol
 from kumihimo.evaluate.judging.verdicts import count_unanswered, judge_pairs, plan_judge_calls, sample_calls
 from kumihimo.evaluate.points import CriterionPair, points_by_pair, with_swapped_pairs
 from kumihimo.evaluate.records import SystemAnswer, Verdict
@@ -122,6 +122,16 @@ def test_invalid_and_failed_replies_are_rows() -> None:
         list(judge_pairs(DEBIASED, calls, FakeJudge(down)))
 
 
+def test_the_differential_protocol_asks_what_only_one_answer_says() -> None:
+    answers = {"x": ANSWERS["x"], "y": ANSWERS["y"]}
+    judge = FakeJudge(lambda one, other, criterion, sample: 1 if one.startswith("x") else 2)
+    calls = plan_judge_calls(DIFFERENTIAL, QUESTIONS, answers, criteria=["diversity"])
+    assert Counter(call.first for call in calls) == {"a": 12, "b": 12}
+    rows = list(judge_pairs(DIFFERENTIAL, calls, judge))
+    assert {(row.protocol, row.winner) for row in rows} == {("differential", "a")}
+    assert all("the second alone says" in prompt for prompt, _ in judge.prompts)
+
+
 def test_too_many_invalid_replies_stop_the_run() -> None:
     def decide(one: str, other: str, criterion: str, sample: int) -> int:
         if sample == 3:
@@ -194,4 +204,4 @@ def test_unsuitable_options_are_rejected() -> None:
         plan_judge_calls(DEBIASED, QUESTIONS, ANSWERS, order="fixed")
     against_y = plan_judge_calls(DEBIASED, QUESTIONS, ANSWERS, against="y", criteria=["diversity"], replicates=1)
     assert len(against_y) == 2 * 4 * 2
-    assert list(PROTOCOLS) == ["debiased", "graphrag", "lightrag", "mk"]
+    assert list(PROTOCOLS) == ["debiased", "differential", "graphrag", "lightrag", "mk"]

@@ -40,6 +40,8 @@ def test_hand_computed_values() -> None:
     values = {name: round(value, 4) for name, value in measure_ranking(order, gold, [2, 9]).items()}
     best = 1 + 1 / log2(3)
     assert values == {
+        "hit@2": 1,
+        "hit@9": 1,
         "recall@2": 0.3333,
         "recall@9": 0.6667,
         "precision@2": 0.5,

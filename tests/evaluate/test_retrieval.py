@@ -151,12 +151,12 @@ def test_table_file_and_runs_agree(folder: Path) -> None:
     assert "3 questions with gold, 1 without" in out
     assert [line.split()[0] for line in out.splitlines() if line[:1].strip()][:3] == ["system", "bm25", "naive"]
     stored = {(s.system, s.question, s.name): s.value for s in Study(folder / "eval").rows("retrieval", Score)}
-    assert len(stored) == 2 * 3 * (4 * 2 + 2 + 2 + 2)
+    assert len(stored) == 2 * 3 * (5 * 2 + 2 + 2 + 2)
     runs = [word for name in ("bm25", "naive") for word in ("--from-run", f"runs/{name}.run")]
     for more in ([], ["--qrels", "gold"]):
         summary = json.loads(eval_retrieval(folder, *runs, *more, "--k", "1,2", "--json")[0])
         rescored = {(s.system, s.question, s.name): s.value for s in Study(folder / "eval").rows("retrieval", Score)}
-        assert len(rescored) == 2 * 3 * (4 * 2 + 2)
+        assert len(rescored) == 2 * 3 * (5 * 2 + 2)
         assert rescored.items() <= stored.items()
         assert (summary["questions"], summary["systems"]["bm25"]["MRR"]["n"]) == (3, 3)
     eval_retrieval(folder, "--run", "runs", "--qrels", "gold")  # a second run may replace our own files

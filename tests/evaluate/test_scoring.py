@@ -108,6 +108,7 @@ class FakeEmbedder:
 
 REFERENCE = "The Tern sails at nine. She is white, and she is fast."
 QUESTION = EvalQuestion("q1", "What of the Tern?", reference=REFERENCE, assertions=("It says nine.", "It says blue."))
+UNANSWERABLE = EvalQuestion("q3", "What of the Gull?", more={"answerable": False})
 
 
 def make_case(text: str, *contexts: str, question: EvalQuestion = QUESTION, **more: Any) -> Case:
@@ -138,6 +139,9 @@ def score_case(name: str, case: Case = CASE, model: Any = None) -> ScoreResult:
         ("assertions", 1 / 2),
         ("token_f1", 2 * 7 / (9 + 11)),  # tern sails at nine, is, white, and
         ("exact_match", 0.0),
+        ("rouge_l", 2 * 8 / (10 + 12)),  # the tern sails at nine, is white and
+        ("context_assertions", 1 / 2),
+        ("wrong_refusal", 0.0),
     ],
 )
 def test_measures(name: str, value: float) -> None:
@@ -212,6 +216,20 @@ def test_japanese() -> None:
         ),
         ("token_f1", make_case("", question=EvalQuestion("q", "?")), None, "the question has no reference answer"),
         ("token_f1", make_case(""), 0.0, ""),
+        ("rouge_l", make_case(""), 0.0, ""),
+        ("rouge_l", make_case("x", question=EvalQuestion("q", "?")), None, "the question has no reference answer"),
+        ("refusal", make_case("It is blue."), None, "the documents answer the question"),
+        ("refusal", make_case("I do not know.", question=UNANSWERABLE), 1.0, ""),
+        ("refusal", make_case("It is blue.", question=UNANSWERABLE), 0.0, ""),
+        (
+            "wrong_refusal",
+            make_case("I do not know.", question=UNANSWERABLE),
+            None,
+            "the documents do not answer the question",
+        ),
+        ("wrong_refusal", make_case("The documents do not say it."), 1.0, ""),
+        ("context_assertions", make_case("x", question=EvalQuestion("q", "?")), None, "the question has no assertions"),
+        ("context_assertions", make_case("x"), 0.0, "there is no evidence"),
         ("chunk_precision", make_case(REFERENCE), None, "there is no evidence"),
         ("claim_recall", make_case(REFERENCE), 0.0, ""),
         ("hallucination", make_case("I do not know.", "a"), None, "the answer makes no statement"),
@@ -404,8 +422,9 @@ def test_word_measures_need_no_model(study: Study) -> None:
     assert ran.returncode == 0, ran.stderr
     assert "token_f1" in ran.stdout
     assert "Not computed without a chat model: faithfulness, " in ran.stderr
-    assert {row.name for row in study.rows("scores", Score)} == {"exact_match", "token_f1"}
-    assert [run["measures"] for run in study.read_manifest()["score"]["runs"]] == [["exact_match", "token_f1"]]
+    names = [name for name, measure in SCORE_MEASURES.items() if not measure.needs_model]
+    assert {row.name for row in study.rows("scores", Score)} == {*names}
+    assert [run["measures"] for run in study.read_manifest()["score"]["runs"]] == [names]
     before = study.path("scores").read_bytes()
     assert kumi(study.folder.parent, "eval", "score", "--methods", "bm25", "--measures", "token_f1").returncode == 0
     assert sorted(study.path("scores").read_bytes().splitlines()) == sorted(before.splitlines())
@@ -441,7 +460,7 @@ def test_unreadable_replies_are_counted(study: Study, server: FakeServer) -> Non
     environment = {"KUMI_CHAT_MODEL": "fake", "KUMI_CHAT_BASE_URL": server.url}
     ran = kumi(study.folder.parent, "eval", "score", "--measures", "faithfulness,words", "--json", **environment)
     assert ran.returncode == 1
-    assert "4 of 12 rows failed" in ran.stderr
+    assert "4 of 16 rows failed" in ran.stderr
     assert json.loads(ran.stdout)["invalid"] == 4
     assert {row.status for row in study.rows("scores", Score) if row.name == "faithfulness"} == {"invalid"}
 

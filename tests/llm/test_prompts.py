@@ -204,6 +204,11 @@ VALUES: dict[str, dict[str, FencedText]] = {
         "answers": number_sources(["At nine.", "九時です。"]),
         "criterion": "directness. How specifically does the answer address the question?",
     },
+    "judge_differential": {
+        "question": "When does it leave?",
+        "answers": number_sources(["At nine.", "九時です。"]),
+        "criterion": "diversity. How varied is the answer?",
+    },
     "judge_graphrag": {
         "question": "When does it leave?",
         "answers": number_sources(["At nine. [1]", "(no answer was given)"]),

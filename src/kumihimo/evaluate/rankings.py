@@ -1,4 +1,4 @@
-"""A ranking and its gold -> recall, precision, MAP, MRR, nDCG, all-gold; TREC files of both.
+"""A ranking and its gold -> hit, recall, precision, MAP, MRR, nDCG, all-gold; TREC files of both.
 
 A ranking is a list of unique names, best first. Gold is a set of equally relevant names. A TREC run has
 `question Q0 name place score system` on each line, qrels have `question 0 name 1`. Characters that would break a line
@@ -27,16 +27,16 @@ def sort_by_score(scores: Mapping[str, float]) -> list[str]:
 def measure_ranking(ranking: Sequence[str], gold: Collection[str], ks: Iterable[int]) -> dict[str, float]:
     """Return each measure of one ranking, by the name of its mean.
 
-    G is the gold, P@k and so on are those of Manning et al. (2008, sections 8.3 and 8.4). recall@k: |G ∩ top k| / |G|,
-    which is not hit@k. precision@k: |G ∩ top k| / k, even for a shorter ranking. all-gold@k: [G ⊆ top k], for questions
-    that need every piece of gold. nDCG@k: Σ 1 / log2(rank + 1) of the gold in the first k, divided by that of the best
-    order (Järvelin & Kekäläinen, 2002); for gains of 0 and 1, 2^rel - 1 equals rel. MAP: Σ P@k / |G| over the ranks k
-    of gold; gold outside the ranking counts 0. MRR: 1 / rank of the first gold (Voorhees, TREC-8, 1999). Raises
-    SettingsError without gold.
+    G is the gold, P@k and so on are those of Manning et al. (2008, sections 8.3 and 8.4). hit@k: whether any gold is
+    among the first k. recall@k: |G ∩ top k| / |G|. precision@k: |G ∩ top k| / k, even for a shorter ranking.
+    all-gold@k: [G ⊆ top k], for questions that need every piece of gold. nDCG@k: Σ 1 / log2(rank + 1) of the gold in
+    the first k, divided by that of the best order (Järvelin & Kekäläinen, 2002); for gains of 0 and 1, 2^rel - 1 equals
+    rel. MAP: Σ P@k / |G| over the ranks k of gold; gold outside the ranking counts 0. MRR: 1 / rank of the first gold
+    (Voorhees, TREC-8, 1999). Raises SettingsError without gold.
 
     >>> measured = measure_ranking(["a", "x", "b", "y"], {"a", "b", "c"}, [2])
-    >>> {name: round(value, 4) for name, value in measured.items()}  # MAP: (1/1 + 2/3) / 3
-    {'recall@2': 0.3333, 'precision@2': 0.5, 'all-gold@2': 0.0, 'nDCG@2': 0.6131, 'MAP': 0.5556, 'MRR': 1.0}
+    >>> [round(value, 4) for value in measured.values()]  # hit, recall, precision, all-gold, nDCG, MAP, MRR
+    [1.0, 0.3333, 0.5, 0.0, 0.6131, 0.5556, 1.0]
     """
     if not gold:
         raise SettingsError("a question without gold cannot be measured: leave it out, or add gold")
@@ -49,6 +49,7 @@ def measure_ranking(ranking: Sequence[str], gold: Collection[str], ks: Iterable[
         return sum(1 / log2(rank + 1) for rank in ranks)
 
     return {
+        **{f"hit@{k}": float(bool(ranks)) for k, ranks in found.items()},
         **{f"recall@{k}": len(ranks) / size for k, ranks in found.items()},
         **{f"precision@{k}": len(ranks) / k for k, ranks in found.items()},
         **{f"all-gold@{k}": float(len(ranks) == size) for k, ranks in found.items()},

@@ -150,8 +150,8 @@ def unique_names(names: Iterable[Sequence[str]]) -> list[str]:
 def score_result(row: RetrievalResult, passages: golds.GoldPassages, ks: Sequence[int]) -> Iterator[Score]:
     """Yield all measures of one result.
 
-    Recall and all-gold are of the first k chunks or documents, also if one holds several gold passages. A failed result
-    yields empty scores with the reason.
+    Hit, recall and all-gold are of the first k chunks or documents, also if one holds several gold passages. A failed
+    result yields empty scores with the reason.
     """
     if row.failed:
         for score in score_result(replace(row, failed=""), passages, ks):
@@ -160,6 +160,7 @@ def score_result(row: RetrievalResult, passages: golds.GoldPassages, ks: Sequenc
     names = unique_names(name_places(row.places, passages))
     shares = {k: golds.found_share(row.places, passages, k) for k in ks}
     values = {f"recall@{k}": share for k, share in shares.items()}
+    values |= {f"hit@{k}": float(share > 0) for k, share in shares.items()}
     values |= {f"all-gold@{k}": float(share == 1) for k, share in shares.items()}
     for score in score_ranking(row.system, row.question, names, [*passages], ks):
         yield replace(score, value=values.get(score.name, score.value))

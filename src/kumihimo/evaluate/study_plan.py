@@ -48,6 +48,7 @@ _SCORE_PROMPTS = (  # the texts in a prompt, whether it is sent if a text states
     (("evidence", "reference"), True, {"context_recall"}),
     (("evidence", "reference"), True, {"context_precision"}),
     (("answer", "assertions"), True, {"assertions"}),
+    (("evidence", "assertions"), True, {"context_assertions"}),
 )
 _RANGE_FIELDS = ("calls", "prompt_tokens", "completion_tokens", "cost", "seconds")  # of Estimate
 

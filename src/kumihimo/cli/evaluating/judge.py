@@ -174,7 +174,7 @@ class JudgingRun:
             remarks.append(f"Questions without an answer, not judged: {names}.")
         if empty := sum(map(refusals.is_unanswerable, inputs.questions)):
             remarks.append(f"Questions without an answer in the documents, not judged: {empty:,}.")
-        if inputs.single_generation and self.protocol.name == "debiased":
+        if inputs.single_generation and self.protocol.name in ("debiased", "differential"):
             command = f"kumi eval run --methods {','.join(inputs.single_generation)} --generations 2"
             remarks.append(f"Not compared with themselves, because they answered only once: `{command}`.")
         for remark in remarks:

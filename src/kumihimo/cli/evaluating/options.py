@@ -34,13 +34,13 @@ AnsweredSystems = Annotated[
 Merge = Annotated[bool, Option("--merge", help="Add to the questions of the study.")]
 Replace = Annotated[bool, Option("--replace", help="Replace what the study holds.")]
 Yes = Annotated[bool, Option("--yes", "-y", help="Agree to more than 1,000 calls.")]
-ProtocolName = Annotated[str, Option(help="debiased, graphrag, lightrag or mk.", metavar="NAME")]
+ProtocolName = Annotated[str, Option(help="debiased, differential, graphrag, lightrag or mk.", metavar="NAME")]
 Criteria = Annotated[str, Option(help="Criteria. Default: all of the protocol.", metavar="NAMES")]
 Replicates = Annotated[int, Option(help="Replicates in each order; 0: as the protocol says.", min=0, max=99)]
 Against = Annotated[str, Option(help="Only pairs with this system.", metavar="NAME")]
 Generations = Annotated[int, Option(help="Number of times each system answers all questions.", min=1)]
 MeasureNames = Annotated[
-    str, Option(help="Measures, or groups: words, ragas, assertions, claims, all.", metavar="NAMES")
+    str, Option(help="Measures, or groups: words, refusals, ragas, assertions, claims, all.", metavar="NAMES")
 ]
 
 

@@ -4,7 +4,7 @@ The criteria are those of the papers, in our words.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, make_dataclass
+from dataclasses import dataclass, make_dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -37,6 +37,21 @@ class ReasonedChoice:
     @property
     def judgements(self) -> Judgements:
         return [({"first": 1, "second": 2, "tie": 0}[self.choice], self.reasoning)]
+
+
+@dataclass(frozen=True, slots=True)
+class DifferentialChoice:
+    """A judgement of what only one of two answers says."""
+
+    shared: str
+    only_first: str
+    only_second: str
+    reasoning: str
+    choice: Literal["first", "second", "tie"]
+
+    @property
+    def judgements(self) -> Judgements:
+        return ReasonedChoice(self.reasoning, self.choice).judgements
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +176,7 @@ class JudgeProtocol:
 
         Raises SettingsError if another order would break the protocol.
         """
-        if order and order != self.order and self.name in ("debiased", "mk"):
+        if order and order != self.order and self.name in ("debiased", "differential", "mk"):
             raise SettingsError(f"{self.name} has its own order: leave out --order, or judge by another --protocol")
         return order or self.order
 
@@ -174,6 +189,7 @@ def _prompt_path(name: str) -> Path:
 DEBIASED = JudgeProtocol(
     "debiased", GRAPHRAG_CRITERIA, "both", 3, _prompt_path("debiased"), strip="all", schema=ReasonedChoice
 )
+DIFFERENTIAL = replace(DEBIASED, name="differential", prompt=_prompt_path("differential"), schema=DifferentialChoice)
 GRAPHRAG = JudgeProtocol(
     "graphrag",
     GRAPHRAG_CRITERIA,
@@ -186,7 +202,7 @@ LIGHTRAG = JudgeProtocol(
     "lightrag", LIGHTRAG_CRITERIA, "both", 1, _prompt_path("lightrag"), one_call=True, schema=Bests
 )
 MK_RAG = JudgeProtocol("mk", MK_CRITERIA, "square", 1, _prompt_path("mk"), one_call=True)
-PROTOCOLS: Mapping[str, JudgeProtocol] = {p.name: p for p in (DEBIASED, GRAPHRAG, LIGHTRAG, MK_RAG)}
+PROTOCOLS: Mapping[str, JudgeProtocol] = {p.name: p for p in (DEBIASED, DIFFERENTIAL, GRAPHRAG, LIGHTRAG, MK_RAG)}
 
 
 def plan_presentations(order: PresentationOrder, replicates: int) -> list[tuple[Literal["a", "b"], int]]:

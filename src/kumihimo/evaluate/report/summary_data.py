@@ -19,7 +19,7 @@ from kumihimo.evaluate.scoring.run_scores import SCORE_MEASURES
 from kumihimo.evaluate.study import FILE_COMMANDS, Study
 from kumihimo.llm.local_embedder import LocalTokenizer
 
-_PROTOCOL_ORDER = ("debiased", "graphrag", "lightrag")  # the first one present decides
+_PROTOCOL_ORDER = ("debiased", "differential", "graphrag", "lightrag")  # the first one present decides
 _LEADING_MEASURES = ("recall@5", "recall@10", "answer_correctness", "faithfulness")  # most informative first
 _MEASURED_FILES = ("verdicts", "ratings", "claims", "scores", "retrieval")
 _LOWER_IS_BETTER = {

@@ -1,102 +1,22 @@
-"""A case -> the result of each measure: words, ragas, assertions, claims (RAGChecker)."""
+"""A case -> the result of each measure by a model: ragas, assertions, claims (RAGChecker)."""
 
-import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import compress
 from pathlib import Path
 from typing import Any, Literal
-from unicodedata import category, normalize
 
 from kumihimo.evaluate.scoring import case as cases
 from kumihimo.evaluate.scoring.case import NO_REFERENCE, Case, ScoreResult, Tools, check_support, describe_checks
 from kumihimo.llm.prompts import number_sources
 
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_EVIDENCE = "there is no evidence"
+_NO_ASSERTIONS = "the question has no assertions"
 _PROMPT_NAMES = ("assertions", "needed", "useful", "grade", "grade_again")
 MET_PROMPT, NEEDED_PROMPT, USEFUL_PROMPT, *GRADE_PROMPTS = (
     Path(__file__).with_name(f"scoring_{name}.md") for name in _PROMPT_NAMES
 )
 FACTS_WEIGHT, COSINE_WEIGHT = 0.75, 0.25  # as in ragas
-
-
-# -- words
-
-
-@cache  # large character sets are slow to compile
-def _token_pattern() -> re.Pattern[str]:
-    """Return the pattern of words, or characters of unspaced scripts."""
-    unspaced = (
-        "々〆ー\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f\U00020000-\U0003134f"
-    )
-    return re.compile(rf"[{unspaced}]|[^\s{unspaced}]+")
-
-
-def normalise_answer(text: str) -> str:
-    """Return the text without case, width, punctuation, articles and extra spaces.
-
-    The rules are those of SQuAD (2016).
-    But: all Unicode punctuation and symbols go, where SQuAD removes only ASCII. Full-width letters become half-width.
-
-    >>> normalise_answer("The  Émile-Café, «Ｔｅｒｎ»!"), normalise_answer("「組紐」は、十月。")
-    ('émilecafé tern', '組紐は十月')
-    """
-    folded = normalize("NFKC", text).casefold()
-    bare = "".join("" if category(letter)[0] in "PS" else letter for letter in folded)
-    return " ".join(_ARTICLES.sub(" ", bare).split())
-
-
-def answer_tokens(text: str) -> list[str]:
-    """Return the normalised words, or characters of unspaced scripts.
-
-    >>> answer_tokens("The Tern of 1922"), answer_tokens("組紐 in 2 colours")
-    (['tern', 'of', '1922'], ['組', '紐', 'in', '2', 'colours'])
-    """
-    return _token_pattern().findall(normalise_answer(text))
-
-
-def exact_match(case: Case, _: Tools) -> ScoreResult:
-    """Score 1 if the normalised answer equals a reference, else 0 (SQuAD).
-
-    The best of several references counts. Undefined without a reference, or if every reference is only punctuation and
-    articles. An empty answer scores 0.
-    """
-    references = [plain for text in case.references if (plain := normalise_answer(text))]
-    if not references:
-        return _no_reference_words(case)
-    answer = normalise_answer(case.answer_text)
-    return ScoreResult(float(answer in references), detail={"said": answer})
-
-
-def token_f1(case: Case, _: Tools) -> ScoreResult:
-    """Score the F1 of words shared with a reference (SQuAD).
-
-    A word counts as often as both texts have it. "The Tern sailed" against "a white Tern": 1 of 2 words, 1 of 2: .5.
-    In Japanese and Chinese, characters count. The best of several references counts. Undefined like exact_match; 0
-    without a shared word.
-    """
-    references = [words for text in case.references if (words := answer_tokens(text))]
-    if not references:
-        return _no_reference_words(case)
-    answer = answer_tokens(case.answer_text)
-    return ScoreResult(max(token_overlap_f1(answer, reference) for reference in references))
-
-
-def _no_reference_words(case: Case) -> ScoreResult:
-    return ScoreResult(None, "the reference answer has no words" if case.references else NO_REFERENCE)
-
-
-def token_overlap_f1(one: list[str], other: list[str]) -> float:
-    """Return 2PR / (P + R) of two token lists.
-
-    >>> token_overlap_f1(["a", "a", "b"], ["a", "c"])  # 1 of 3, 1 of 2
-    0.4
-    """
-    shared = (Counter(one) & Counter(other)).total()
-    return 2 * shared / (len(one) + len(other)) if shared else 0.0
 
 
 # -- ragas
@@ -261,7 +181,7 @@ def assertions_met(case: Case, tools: Tools) -> ScoreResult:
     Three of four met: .75. Undefined without assertions; 0 for an empty answer.
     """
     if not (expected := [text for text in case.question.assertions if text.strip()]):
-        return ScoreResult(None, "the question has no assertions")
+        return ScoreResult(None, _NO_ASSERTIONS)
     reason = "" if case.answer_text else "the answer is empty"
     checks = [cases.Checked(n, reason, False) for n, _ in enumerate(expected, 1)]
     if case.answer_text:
@@ -269,6 +189,18 @@ def assertions_met(case: Case, tools: Tools) -> ScoreResult:
         checks = cases.ask_by_item(tools, MET_PROMPT, expected, cases.Checked, **values)
     detail = {"assertions": describe_checks(expected, checks)}
     return ScoreResult(fraction_true([check.holds for check in checks]), reason, detail)
+
+
+def context_assertions(case: Case, tools: Tools) -> ScoreResult:
+    """Score the assertions of the question supported by the evidence.
+
+    As in BenchmarkQED, per chunk. Two of four: .5. Undefined without assertions; 0 without evidence.
+    But: one call checks an assertion against all pieces together, so several pieces may support it jointly.
+    """
+    expected = [text for text in case.question.assertions if text.strip()]
+    if not expected:
+        return ScoreResult(None, _NO_ASSERTIONS)
+    return _share_in_evidence(case, tools, "assertions", expected)
 
 
 # -- claims

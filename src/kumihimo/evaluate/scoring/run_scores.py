@@ -12,11 +12,11 @@ from kumihimo.core.errors import ItemFailed, SettingsError, describe_unknown
 from kumihimo.core.task import Progress
 from kumihimo.evaluate import statistics, study
 from kumihimo.evaluate.records import EvalQuestion, ReplyStatus, Score, SystemAnswer
-from kumihimo.evaluate.scoring import measures
+from kumihimo.evaluate.scoring import measures, word_measures
 from kumihimo.evaluate.scoring.case import Case, ScoreResult, Tools
 from kumihimo.llm import concurrency, protocols
 
-MeasureGroup = Literal["words", "ragas", "assertions", "claims"]
+MeasureGroup = Literal["words", "refusals", "ragas", "assertions", "claims"]
 MeasureFunction = Callable[[Case, Tools], ScoreResult]
 
 
@@ -49,8 +49,11 @@ def _claim_measure(name: str, undefined: str = "the answer makes no statement") 
 
 
 _OTHER_MEASURES: dict[str, ScoreMeasure] = {
-    "exact_match": ScoreMeasure(measures.exact_match, "words", (_REFERENCE,)),
-    "token_f1": ScoreMeasure(measures.token_f1, "words", (_REFERENCE,)),
+    "exact_match": ScoreMeasure(word_measures.exact_match, "words", (_REFERENCE,)),
+    "token_f1": ScoreMeasure(word_measures.token_f1, "words", (_REFERENCE,)),
+    "rouge_l": ScoreMeasure(word_measures.rouge_l, "words", (_REFERENCE,)),
+    "refusal": ScoreMeasure(word_measures.refusal, "refusals", ("questions without an answer",)),
+    "wrong_refusal": ScoreMeasure(word_measures.wrong_refusal, "refusals", (), "less"),
     "faithfulness": ScoreMeasure(measures.faithfulness, "ragas", ("model", "evidence")),
     "answer_correctness": ScoreMeasure(measures.answer_correctness, "ragas", ("model", "embedder", _REFERENCE)),
     "context_relevance_sentences": ScoreMeasure(measures.context_relevance_sentences, "ragas", ("model", "evidence")),
@@ -58,6 +61,7 @@ _OTHER_MEASURES: dict[str, ScoreMeasure] = {
     "context_recall": ScoreMeasure(measures.context_recall, "ragas", ("model", _REFERENCE, "evidence")),
     "context_precision": ScoreMeasure(measures.context_precision, "ragas", ("model", _REFERENCE, "evidence")),
     "assertions": ScoreMeasure(measures.assertions_met, "assertions", ("model", "assertions")),
+    "context_assertions": ScoreMeasure(measures.context_assertions, "assertions", ("model", "assertions", "evidence")),
 }
 _CLAIM_MEASURES = (  # name, and the undefined case if it is not the answer without statements
     ("claim_precision",),
@@ -70,7 +74,7 @@ _CLAIM_MEASURES = (  # name, and the undefined case if it is not the answer with
     ("self_knowledge",),
 )
 SCORE_MEASURES = _OTHER_MEASURES | {names[0]: _claim_measure(*names) for names in _CLAIM_MEASURES}
-MEASURE_GROUPS: tuple[MeasureGroup, ...] = ("words", "ragas", "assertions", "claims")
+MEASURE_GROUPS: tuple[MeasureGroup, ...] = ("words", "refusals", "ragas", "assertions", "claims")
 # without `claims`: these need two calls per chunk
 DEFAULT_MEASURES: tuple[str, ...] = tuple(name for name, m in SCORE_MEASURES.items() if m.group != "claims")
 
