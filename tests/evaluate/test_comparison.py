@@ -59,7 +59,12 @@ def test_the_grid_of_the_paper() -> None:
         ("SS", system) for system in ("TS", "C0", "C1", "C2", "C3")
     }
     for pair in comparisons:
-        assert pair.low <= pair.mean <= pair.high
+        assert pair.corrected_low < pair.low <= pair.mean <= pair.high < pair.corrected_high
+        assert (pair.higher == "tie") is not pair.is_significant
+        assert pair.higher in ("tie", "TS", "C0", "C1", "C2", "C3")  # never SS
+        more, fewer = pair.questions_needed(5), pair.questions_needed(pair.corrected_detectable - 50)
+        assert more
+        assert (fewer in (125, 126), more > 125) == (True, True)
         assert pair.detectable
         assert pair.corrected_detectable
         assert 50 < pair.detectable < pair.corrected_detectable < 80
@@ -78,6 +83,8 @@ def test_all_pairs_sum_to_100_exactly() -> None:
         assert round(forward.mean) + round(backward.mean) == 100
         assert (forward.z, forward.effect, forward.p) == (-backward.z, -backward.effect, backward.p)
         assert (forward.low, forward.high) == pytest.approx((100 - backward.high, 100 - backward.low))
+        assert forward.corrected_low == pytest.approx(100 - backward.corrected_high)
+        assert forward.higher == backward.higher
 
 
 def test_ties_only_and_one_question_and_a_constant() -> None:

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from kumihimo.evaluate.power import count_questions_needed
 from kumihimo.evaluate.statistics import (
     ZeroMethod,
     bootstrap_interval,
@@ -18,6 +19,7 @@ from kumihimo.evaluate.statistics import (
     signed_rank,
     standard_error,
     two_sided_p,
+    widen_interval,
 )
 
 # GraphRAG (arXiv:2404.16130), table 6: Z and corrected p of 15 pairs for each metric and data set; < is below .001
@@ -65,6 +67,45 @@ def test_equal_values_give_no_effect() -> None:
     assert check_normality([1.0] * 9).why == "constant"
     assert check_normality([1.0, 2.0]).why == "fewer than 3 questions"
     assert sign_flip_p([0.0] * 9) == 1.0
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_sign_flips_equal_scipys_permutation_test(seed: int) -> None:
+    from scipy.stats import permutation_test
+
+    rng = np.random.default_rng(seed)
+    differences = rng.integers(-3, 4, size=4 + seed % 9) * 12.5 + seed % 3
+    theirs = permutation_test((differences,), np.sum, permutation_type="samples", n_resamples=10_000)
+    assert sign_flip_p(list(differences)) == pytest.approx(theirs.pvalue)
+
+
+def test_sign_flips_flip_whole_clusters() -> None:
+    differences = [5.0, 1.0, 2.0, 4.0, 3.0, -1.0]
+    assert sign_flip_p(differences, list("aabbcc")) == sign_flip_p([6.0, 6.0, 2.0])
+    assert sign_flip_p(differences, ["a"] * 6) == 1.0
+    many = list(np.random.default_rng(1).normal(0.3, 1, size=60))
+    assert sign_flip_p(many) == sign_flip_p(many, [str(i) for i in range(60)])
+
+
+def test_widened_intervals_hold_together() -> None:
+    """Of 300 studies with 10 means each, about 95 % have all 10 within their intervals."""
+    rng, missed, missed_alone = np.random.default_rng(3), 0, 0
+    clusters = [str(i) for i in range(60)]
+    for _ in range(300):
+        values = rng.normal(0, 1, size=(10, 60))
+        ends = [bootstrap_interval(list(row), clusters) for row in values]
+        wide = [widen_interval(low, float(row.mean()), high, 10) for row, (low, high) in zip(values, ends, strict=True)]
+        missed += any(not low <= 0 <= high for low, high in wide)
+        missed_alone += any(not low <= 0 <= high for low, high in ends)
+    assert missed / 300 < 0.1 < 0.3 < missed_alone / 300
+
+
+def test_the_number_of_questions_needed_shows_the_difference() -> None:
+    """About 80 % of studies of that size find it."""
+    rng = np.random.default_rng(5)
+    size = count_questions_needed(10, 40)
+    significant = sum(signed_rank(list(rng.normal(10, 40, size=size))).p < 0.05 for _ in range(400))
+    assert 0.72 < significant / 400 < 0.88
 
 
 def test_a_p_value_is_never_zero() -> None:

@@ -107,5 +107,9 @@ def test_a_plan_is_shown(folder: Path, server: FakeServer) -> None:
     assert {e["step"] for e in summary["estimates"]} == {"judge debiased"}
     assert summary["questions"] == 1
     assert "stage" in kumi(folder, "eval", "plan", "--stages", "ask").stderr
+    assert "± 50" not in ran.stdout
+    ran = kumi(folder, "eval", "plan", "--methods", "naive,bm25", "--stages", "judge", "--detect", "10")
+    assert "show a difference of 10 points" in ran.stdout
+    assert ran.stdout.split()[-1] == "197"
     assert "protocol" in kumi(folder, "eval", "plan", "--protocol", "x").stderr
     assert server.counts()["requests"] == 0

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
+from math import ceil
 from typing import Literal, Self
 
 import numpy as np
@@ -30,7 +31,8 @@ class Comparison:
     kind: `points`: mean is a's share of 100, 50 for equal systems; `difference`: mean is the difference of the means,
     0 for equal systems. n: questions that count; left_out: questions that only one side has. p: Wilcoxon's test;
     corrected: Holm's correction for a family of `family` comparisons. low, high: the 95 % interval of the mean, by
-    clusters. flipped: p of the sign-flip test. detectable: the mean that such questions would show as significant in
+    clusters; corrected_low, corrected_high: the interval that holds for all means of the family together. flipped: p of
+    the sign-flip test, by clusters. detectable: the mean that such questions would show as significant in
     80 % of studies, for a single comparison; corrected_detectable: the same at .05 divided by the size of the family;
     None: all values are equal.
     """
@@ -51,6 +53,8 @@ class Comparison:
     flipped: float
     detectable: float | None
     corrected: float
+    corrected_low: float
+    corrected_high: float
     corrected_detectable: float | None
     family: int = 1
 
@@ -64,6 +68,23 @@ class Comparison:
         """Return the mean of two equal systems."""
         return 50.0 if self.kind == "points" else 0.0
 
+    @property
+    def higher(self) -> str:
+        """Return the system with the significantly higher mean, or "tie"."""
+        if not self.is_significant:
+            return "tie"
+        return self.a if self.mean > self.even_mean else self.b
+
+    def questions_needed(self, difference: float) -> int | None:
+        """Return the number of such questions for this difference.
+
+        As significant in 80 % of studies, at .05 divided by the size of the family. None: all values are equal.
+        """
+        if self.detectable is None:
+            return None
+        error = (self.detectable - self.even_mean) / statistics.detectable_errors()
+        return ceil(self.n * (statistics.detectable_errors(self.family) * error / difference) ** 2)
+
     def swap_sides(self) -> Self:
         """Return the comparison of b with a.
 
@@ -72,7 +93,8 @@ class Comparison:
         total = 2 * self.even_mean
         low, high = total - self.high, total - self.low
         sides = replace(self, a=self.b, b=self.a, mean=total - self.mean, low=low, high=high)
-        return replace(sides, z=-self.z, effect=-self.effect)
+        low, high = total - self.corrected_high, total - self.corrected_low
+        return replace(sides, z=-self.z, effect=-self.effect, corrected_low=low, corrected_high=high)
 
 
 def zero_method_for(protocol: str) -> ZeroMethod:
@@ -99,7 +121,7 @@ def _compare(
     return Comparison(
         metric, *sides, "points" if even else "difference", mean, len(deviations), left_out,
         statistics.check_normality(deviations), tested.z, tested.p, tested.effect, even + low, even + high,
-        statistics.sign_flip_p(deviations), detectable_mean, tested.p, detectable_mean,
+        statistics.sign_flip_p(deviations, groups), detectable_mean, tested.p, even + low, even + high, detectable_mean,
     )  # fmt: skip
 
 
@@ -107,14 +129,24 @@ def _compare(
 
 
 def correct_family(family: Iterable[Comparison | None]) -> list[Comparison]:
-    """Correct the p-values of one family of comparisons by Holm's method."""
+    """Correct the p-values (Holm) and the intervals of one family of comparisons."""
     comparisons = [comparison for comparison in family if comparison is not None]
     p_values = statistics.holm_correct([comparison.p for comparison in comparisons])
     size = len(comparisons)
     return [
-        replace(row, corrected=p, family=size, corrected_detectable=_correct_detectable(row, size))
+        replace(
+            _correct_interval(row, size), corrected=p, family=size, corrected_detectable=_correct_detectable(row, size)
+        )
         for row, p in zip(comparisons, p_values, strict=True)
     ]
+
+
+def _correct_interval(comparison: Comparison, family: int) -> Comparison:
+    """Return the comparison with its interval for the whole family."""
+    low, high = statistics.widen_interval(comparison.low, comparison.mean, comparison.high, family)
+    if comparison.kind == "points":
+        low, high = max(low, 0.0), min(high, 100.0)
+    return replace(comparison, corrected_low=low, corrected_high=high)
 
 
 def _correct_detectable(comparison: Comparison, family: int) -> float | None:

@@ -211,10 +211,10 @@ class JudgingRun:
         bias = measure_bias(rows, inputs.questions, inputs.answers, self.kumi.tokenizer)
         if not self.session.as_json:
             if comparisons:
-                head = ("criterion", "a", "b", "a wins %", "95 %", "questions", "Z", "p (Holm)")
+                head = ("criterion", "a", "b", "a wins %", "95 %", "questions", "Z", "p (Holm)", "better")
                 printing.show_rows(map(_format_comparison, comparisons), head=head, numeric=range(3, 8))
                 family = ", ".join(f"{c}: {n}" for c, n in {w.metric: w.family for w in comparisons}.items())
-                printing.print_message(f"p is corrected for the pairs of a criterion ({family}).\n")
+                printing.print_message(f"p and intervals are corrected for the pairs of a criterion ({family}).\n")
             _show_bias(bias)
         return {"pairs": comparisons, "bias": bias, "alarms": bias.alarms}
 
@@ -270,6 +270,6 @@ def _format_rate(rate: points.WinRate) -> tuple[str, str, str]:
 
 
 def _format_comparison(pair: comparison.Comparison) -> tuple[str, ...]:
-    interval = f"{pair.low:.1f}–{pair.high:.1f}" if pair.low < pair.high else "–"
+    interval = f"{pair.corrected_low:.1f}–{pair.corrected_high:.1f}" if pair.low < pair.high else "–"
     p = "< .001" if pair.corrected < 0.001 else f"{pair.corrected:.3f}"
-    return pair.metric, pair.a, pair.b, f"{pair.mean:.1f}", interval, f"{pair.n:,}", f"{pair.z:.2f}", p
+    return pair.metric, pair.a, pair.b, f"{pair.mean:.1f}", interval, f"{pair.n:,}", f"{pair.z:.2f}", p, pair.higher

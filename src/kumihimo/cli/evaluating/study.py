@@ -6,6 +6,7 @@ from contextlib import nullcontext, redirect_stdout
 from dataclasses import asdict, replace
 from functools import partial
 from io import StringIO
+from math import comb
 from typing import Annotated, Any
 
 from typer import Argument, Option
@@ -18,6 +19,12 @@ from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.usage import Usage
 from kumihimo.evaluate.claims.stages import ECONOMY_VOTES, PAPER_VOTES
 from kumihimo.evaluate.judging.protocols import PROTOCOLS
+from kumihimo.evaluate.power import (
+    LARGEST_DEVIATION,
+    QuestionsNeeded,
+    count_questions_needed,
+    find_questions_needed,
+)
 from kumihimo.evaluate.scoring.run_scores import resolve_measures
 from kumihimo.evaluate.study_plan import STAGES, EstimationContext, StudyEstimate, StudyRequest, estimate_stages
 from kumihimo.evaluate.systems import STUDIES, StudyDesign, System, select_systems, window_systems
@@ -42,6 +49,9 @@ def plan(
     generations: shared.Generations = 1,
     economy: Annotated[bool, Option("--economy", help="Claims with one reply per stage.")] = False,
     measures: shared.MeasureNames = "",
+    detect: Annotated[
+        float, Option(help="Also say how many questions show a difference of D points of 100.", metavar="D", min=0)
+    ] = 0,
 ) -> None:
     """Estimate the model calls and the cost of a study."""
     options.check_choice("protocol", protocol, PROTOCOLS)
@@ -57,7 +67,20 @@ def plan(
     total = estimate.plan
     summary = {"questions": estimate.questions, "assumed": estimate.questions_assumed, "systems": estimate.systems}
     sums = {"calls": total.calls, "tokens": total.total.tokens, "cost": total.cost}
-    session.show({**summary, **asdict(total), **sums}, lambda _: _show_estimate(estimate))
+    needed = _questions_needed(study, detect, len(estimate.systems), against) if detect else []
+    document = {**summary, **asdict(total), **sums} | ({"detect": needed} if detect else {})
+    session.show(document, lambda _: _show_estimate(estimate, needed, detect))
+
+
+def _questions_needed(
+    study: shared.StudyOption, difference: float, systems: int, against: str
+) -> list[QuestionsNeeded]:
+    """Return the questions needed by the study's spread, else the largest."""
+    if study.has("questions") and (rows := list(find_questions_needed(study, difference))):
+        return rows
+    family = max(systems - 1 if against else comb(systems, 2), 1)
+    needed = count_questions_needed(difference, family=family)
+    return [QuestionsNeeded(f"win rate, at most ±{LARGEST_DEVIATION:g}", "", "", 0, family, needed)]
 
 
 def _estimate_study(kumi: Kumihimo, study: shared.StudyOption, methods: str, request: StudyRequest) -> StudyEstimate:
@@ -90,13 +113,18 @@ def _resolve_systems(snapshot: Snapshot, names: Sequence[str], answered: Sequenc
     return systems or select_systems(snapshot, "")[0]
 
 
-def _show_estimate(estimate: StudyEstimate) -> None:
+def _show_estimate(estimate: StudyEstimate, needed: Sequence[QuestionsNeeded], difference: float) -> None:
     if estimate.questions_assumed:
         printing.print_message(f"The study has no questions yet: {estimate.questions:,} are assumed, all of one kind.")
     printing.print_message(
         f"{estimate.questions:,} questions, {len(estimate.systems):,} systems: {', '.join(estimate.systems)}.\n"
     )
     builds.show_plan(estimate.plan)
+    if needed:
+        printing.print_message(f"\nQuestions that show a difference of {difference:g} points in 4 of 5 studies:")
+        head = ("by", "a", "b", "pilot", "pairs", "questions")
+        rows = [(n.metric, n.a, n.b, f"{n.pilot:,}", f"{n.family:,}", f"{n.questions:,}") for n in needed]
+        printing.show_rows(rows, head=head, numeric=(3, 4, 5))
 
 
 # -- published studies
