@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -9,29 +10,48 @@ import pytest
 
 from kumihimo.core.errors import SettingsError
 from kumihimo.evaluate.judging.protocols import PROTOCOLS
+from kumihimo.evaluate.paper_studies import STUDY_NAMES, WINDOWS, read_design, window_systems
 from kumihimo.evaluate.records import EvalQuestion, Verdict
 from kumihimo.evaluate.scoring.run_scores import SCORE_MEASURES
 from kumihimo.evaluate.study import Study
-from kumihimo.evaluate.systems import STUDIES, parse_systems, window_systems
+from kumihimo.evaluate.systems import parse_systems
 from tests.cli_runner import Ran, kumi
 from tests.fake_server import FakeServer
 
 JUDGE_REPLY = json.dumps({"winner": 1, "reasoning": "It says more."})
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("name", STUDY_NAMES)
 def test_every_study_can_be_run(name: str) -> None:
-    design = STUDIES[name]
+    design = read_design(name)
     parsed = parse_systems(design.method_list)
     assert [system.name for system in parsed] == list(design.systems.values())
     assert design.protocol in PROTOCOLS
     assert {*design.measures} <= {*SCORE_MEASURES}
     assert {*design.stages} <= {"run", "judge", "claims", "score"}
     assert not design.against or design.against in design.systems.values()
+    if name == "windows":
+        base = design.method_list.partition("+budget")[0]
+        assert (window_systems(base), len(WINDOWS)) == (design.systems, 4)
+
+
+@pytest.mark.parametrize("name", STUDY_NAMES)
+def test_published_figures_are_of_the_rows_and_columns_of_the_tables(name: str) -> None:
+    design = read_design(name)
+    criteria = {criterion for protocol in PROTOCOLS.values() for criterion in protocol.criteria}
+    for table in design.tables:
+        assert table.cites.partition(" ")[0] in ("figure", "table", "appendix", "section")
+        for figures in (table.published or {}).values():
+            for row, values in figures.items():
+                parts = row.split(": ")
+                assert {*parts} <= {*criteria, *design.systems}
+                assert {*values} <= {*design.systems, *(table.measures or {}).values()}
+    with pytest.raises(SettingsError, match=r"no data set|no published figures"):
+        design.check_dataset("wiki")
 
 
 def test_a_study_can_be_restricted() -> None:
-    restrict = STUDIES["ablations"].restrict_to
+    restrict = read_design("ablations").restrict_to
     assert restrict(["-Low", "light:hybrid"]).method_list == "light:hybrid,light:high"
     assert (restrict(["NaiveRAG", "-High"]).against, restrict(["-Low", "-High"]).against) == ("naive:words=false", "")
     for wrong in (["bm25"], ["-Low"]):
@@ -72,12 +92,28 @@ def test_a_study_is_one_command(folder: Path, server: FakeServer) -> None:
     assert ran.returncode == 0, ran.stderr
     summary = json.loads(ran.stdout)
     assert list(summary["stages"]) == ["run", "judge", "report"]
+    assert [Path(path).name for path in summary["tables"]] == ["tables.html", "tables.csv", "tables.tex"]
     assert summary["stages"]["judge"]["rows"] == {"ok": 40, "invalid": 0, "failed": 0}
     study_files = Study(folder / "eval" / "levels")
     assert {row.protocol for row in study_files.rows("verdicts", Verdict)} == {"graphrag"}
     assert (study_files.folder / "report.html").exists()
     assert not Study(folder / "eval").has("verdicts")
     assert server.counts()["requests"] == 46  # 3 calls an answer, 40 verdicts; no call twice
+    with (study_files.folder / "tables.csv").open(encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    assert {(row["row"], row["column"], row["value"], row["published"]) for row in rows} >= {
+        ("comprehensiveness: TS", "SS", "100.0", ""),
+        ("directness: SS", "TS", "0.0", ""),
+    }
+    assert len(rows) == 2 * 4
+    page = (study_files.folder / "tables.html").read_text(encoding="utf-8")
+    assert ("100.0 (100.0–100.0)" in page, ", paper: " in page, "--dataset" in page) == (True, False, True)
+    ran = study(folder, *arguments, "--dataset", "podcasts")
+    assert ran.returncode == 0, ran.stderr
+    assert "comprehensiveness: TS & -- & 100.0 (100.0--100.0), paper: 83" in (
+        study_files.folder / "tables.tex"
+    ).read_text(encoding="utf-8")
+    assert server.counts()["requests"] == 46
 
 
 def test_expensive_studies_need_consent(folder: Path, server: FakeServer) -> None:
@@ -89,8 +125,17 @@ def test_expensive_studies_need_consent(folder: Path, server: FakeServer) -> Non
     assert server.counts()["requests"] == 0
 
 
+def test_a_dry_run_shows_what_a_study_needs(folder: Path, server: FakeServer) -> None:
+    ran = study(folder, "levels", "--methods", "TS,SS", "--dry-run")
+    assert ran.returncode == 0, ran.stderr
+    for text in ("TS: mapreduce", "kumi index DIR", "prompts are our own", "judge debiased"):
+        assert text in ran.stdout
+    assert server.counts()["requests"] == 0
+    assert "podcasts" in study(folder, "levels", "--dataset", "podcast").stderr
+
+
 def test_studies_are_listed_and_wrong_names_are_refused(folder: Path) -> None:
-    assert {*json.loads(study(folder, "--json").stdout)} == {*STUDIES}
+    assert {*json.loads(study(folder, "--json").stdout)} == {*STUDY_NAMES}
     assert "appendix C" in study(folder).stdout
     assert "levels" in study(folder, "level").stderr
     assert "protocol" in study(folder, "levels", "--protocol", "blind").stderr

@@ -268,7 +268,7 @@ EVAL_COMMANDS: CommandTable = {
         "kumi eval status",
     ),
     "evaluating.study:study": (
-        "Run a study of the papers: levels, windows, ablations, arms, discourse.",
+        "Run a study of a paper, and write its tables.",
         "kumi eval study",
         "kumi eval study levels --max-cost 20",
     ),

@@ -130,8 +130,8 @@ def _bootstrap_indices(clusters: int, draws: int) -> NDArray[np.int64]:
 def sign_flip_p(differences: Sequence[float], clusters: Sequence[str] = (), *, draws: int = 10_000) -> float:
     """Return the p-value of the mean difference by sign flips.
 
-    A paired permutation test. The differences of a cluster are flipped together; without clusters, each alone. If there are at most `draws` ways
-    to flip, all are counted: k / N. Otherwise (k + 1) / (N + 1) for N random ones.
+    A paired permutation test. The differences of a cluster are flipped together; without clusters, each alone. If there
+    are at most `draws` ways to flip, all are counted: k / N. Otherwise (k + 1) / (N + 1) for N random ones.
 
     >>> sign_flip_p([1.0, 2.0, 3.0, -1.5])  # 6 of the 16 sums are 4.5 or more apart from 0
     0.375
@@ -157,7 +157,8 @@ def _all_signs(n: int) -> Floats:
 def widen_interval(low: float, mean: float, high: float, family: int) -> tuple[float, float]:
     """Return a 95 % interval, widened for `family` means.
 
-    All of them hold together in 95 % of studies. Widened by the ratio of the normal quantiles at .05 / family (Bonferroni) and at .05.
+    All of them hold together in 95 % of studies. The factor is the ratio of the normal quantiles at .05 / family
+    (Bonferroni) and at .05.
 
     >>> [round(end, 2) for end in widen_interval(40, 50, 60, 15)]
     [35.02, 64.98]

@@ -19,15 +19,18 @@ from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.usage import Usage
 from kumihimo.evaluate.claims.stages import ECONOMY_VOTES, PAPER_VOTES
 from kumihimo.evaluate.judging.protocols import PROTOCOLS
+from kumihimo.evaluate.paper_studies import STUDY_NAMES, StudyDesign, read_design, window_systems
+from kumihimo.evaluate.paper_tables import fill_tables, write_tables
 from kumihimo.evaluate.power import (
     LARGEST_DEVIATION,
     QuestionsNeeded,
     count_questions_needed,
     find_questions_needed,
 )
+from kumihimo.evaluate.report.summary_data import load_study_results
 from kumihimo.evaluate.scoring.run_scores import resolve_measures
 from kumihimo.evaluate.study_plan import STAGES, EstimationContext, StudyEstimate, StudyRequest, estimate_stages
-from kumihimo.evaluate.systems import STUDIES, StudyDesign, System, select_systems, window_systems
+from kumihimo.evaluate.systems import System, select_systems
 
 # -- estimates
 
@@ -142,18 +145,30 @@ def study(
         str, Option(help="Stages: run, judge, claims, score. Default: those of the study.", metavar="NAMES")
     ] = "",
     generations: shared.Generations = 1,
+    dataset: Annotated[
+        str,
+        Option(help="Your documents and questions are this data set of the paper: show its figures.", metavar="NAME"),
+    ] = "",
+    dry_run: Annotated[bool, Option("--dry-run", help="Show what the study needs and costs, and stop.")] = False,
     yes: shared.Yes = False,
 ) -> None:
-    """Run a study of the papers: levels, windows, ablations, arms, discourse."""
+    """Run a study of a paper, and write its tables."""
     if not name:
-        given = {"--methods": methods, "--protocol": protocol, "--stages": stages, "--set": session.settings}
+        given: dict[str, object] = {
+            "--methods": methods,
+            "--protocol": protocol,
+            "--stages": stages,
+            "--set": session.settings,
+        }
+        given |= {"--dataset": dataset, "--dry-run": dry_run}
         if option := next((option for option, value in given.items() if value), ""):
             raise SettingsError(f"{option} is of one study: name it, `kumi eval study NAME`")
         _list_designs(session)
         return
-    options.check_choice("study", name, STUDIES)
+    options.check_choice("study", name, STUDY_NAMES)
     own_study = shared.StudyOption(study.folder / name)
     design = _adjust_design(name, methods, protocol, stages)
+    design.check_dataset(dataset)
     session = replace(session, settings=[*design.settings, *(session.settings or ())])
     questions = study.questions()
     if own_study.rows_or_empty("questions") != questions:
@@ -162,32 +177,50 @@ def study(
     with session.open() as kumi:
         estimate = _estimate_study(kumi, own_study, design.method_list, replace(request, generations=generations))
         levels = kumi.status(levels=True).levels if name == "levels" else ()
+    if dry_run:
+        session.show({**asdict(design), **asdict(estimate.plan)}, lambda _: _show_design(design, estimate))
+        return
     builds.announce_plan(estimate.plan)
     shared.confirm_calls(estimate.plan.calls[1], session, yes=yes)
     outputs, failed = _run_stages(own_study, session, design, generations)
-    if session.as_json:
-        extra = {"levels": levels} if levels else {}
-        printing.print_json({"study": str(own_study.folder), "stages": outputs, "failed": failed, **extra})
-    elif levels:
-        printing.print_message("\nWhat a question to each level reads:")
-        terminal.show_levels(levels)
+    results = load_study_results(own_study, name)
+    paths = write_tables(own_study, design, fill_tables(design, results, dataset), dataset)
+    document = {"study": str(own_study.folder), "stages": outputs, "failed": failed, "tables": paths}
+    session.show({**document, **({"levels": levels} if levels else {})}, lambda _: _show_tables(paths, levels))
     if failed:
         raise ItemFailed("; ".join(failed))
 
 
+def _show_tables(paths: Sequence[str], levels: Sequence[Any]) -> None:
+    printing.print_message(f"The tables of the paper: {', '.join(paths)}")
+    if levels:
+        printing.print_message("\nWhat a question to each level reads:")
+        terminal.show_levels(levels)
+
+
 def _list_designs(session: options.PaidSession) -> None:
-    fields = ("summary", "paper", "systems", "measured", "stages", "protocol")
+    designs = {name: read_design(name) for name in STUDY_NAMES}
     if session.as_json:
-        printing.print_json({name: {field: getattr(d, field) for field in fields} for name, d in STUDIES.items()})
+        printing.print_json({name: asdict(design) for name, design in designs.items()})
         return
-    rows = [(name, f"{design.summary} By {design.measured}.", design.paper) for name, design in STUDIES.items()]
+    rows = [(name, f"{design.summary} By {design.measured}.", design.paper) for name, design in designs.items()]
     printing.show_rows(rows, ("study", "", "paper"))
     printing.print_message("\n`kumi eval study NAME` runs one, after an estimate of its cost.")
 
 
+def _show_design(design: StudyDesign, estimate: StudyEstimate) -> None:
+    """Print the needs of a study and its cost."""
+    rows = [(f"{name}: {spec}",) for name, spec in design.systems.items()]
+    printing.show_rows(rows, head=("systems",))
+    printing.show_rows(((text,) for text in design.needs), head=("needs",))
+    printing.show_rows(((text,) for text in design.fixed), head=("as in the paper",))
+    printing.show_rows(((text,) for text in design.differs), head=("differs",))
+    builds.show_plan(estimate.plan)
+
+
 def _adjust_design(name: str, methods: str, protocol: str, stages: str) -> StudyDesign:
     """Return the design with the options applied. Raises SettingsError."""
-    design = STUDIES[name]
+    design = read_design(name)
     if name == "windows" and methods:
         design = replace(design, systems=window_systems(methods))
     elif methods:
