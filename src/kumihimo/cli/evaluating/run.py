@@ -15,11 +15,12 @@ from typer import Option
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.facade import Kumihimo
 from kumihimo.cli import options, printing
-from kumihimo.cli.evaluating import options as shared
+from kumihimo.cli.evaluating import options as shared, other_builds
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.usage import Usage
 from kumihimo.evaluate import run_systems
+from kumihimo.evaluate.build_spread import BUILD_MARK, BuildSpread, name_of_build, spread_over_builds
 from kumihimo.evaluate.claims import stages, study_claims
 from kumihimo.evaluate.records import Score, SystemAnswer
 from kumihimo.evaluate.scoring import run_scores
@@ -47,9 +48,16 @@ def run(
     again: Annotated[
         str, Option(help="Run these systems twice, to measure variation by chance.", metavar="NAMES")
     ] = "",
+    builds: Annotated[int, Option(help="Ask about this many builds of the index, made by the model.", min=1)] = 1,
+    seed: Annotated[
+        int | None, Option(help="The seed of requests to the chat model; another build has the next one.", min=0)
+    ] = None,
 ) -> None:
     """Ask each system the questions of a study, and keep its answers."""
     study.check_readable()
+    if seed is not None:
+        with session.open() as kumi:
+            session = other_builds.with_seed(session, kumi, seed)
     with session.open() as kumi, session.read(kumi, *shared.named_methods(kumi, methods)) as snapshot:
         budget = kumi.models.budget(session.caps)
         systems, left_out = select_systems(snapshot, methods)
@@ -59,10 +67,16 @@ def run(
             if name not in times:
                 raise SettingsError(f"--again {name}: {describe_unknown('system', name, times)}")
             times[name] = max(generations, 2)
-        if max(times.values()) > 1 and not snapshot.models.chat("answer"):
-            printing.print_note("(Without a chat model, all generations are identical.)")
+        if max(builds, *times.values()) > 1 and not snapshot.models.chat("answer"):
+            printing.print_note("(Without a chat model, all generations and builds are identical.)")
         answers = _answer_questions(study, session, snapshot, systems, times, budget)
-    summaries = {name: _summarize_answers(rows, times[name]) for name, rows in answers.items()}
+        for number in range(2, builds + 1):
+            needed = [system.method for system in systems]
+            with other_builds.open_other_build(
+                session, kumi, number, (seed or 0) + number - 1, needed, budget
+            ) as other:
+                answers |= _answer_about_build(study, *other, number, systems, times, budget)
+    summaries = {name: _summarize_answers(rows, times[name.partition(BUILD_MARK)[0]]) for name, rows in answers.items()}
     document = {"study": str(study.folder), "systems": summaries, "left_out": left_out, "paid": budget.total}
     document["remembered"] = sum(budget.saved.values(), Usage())
     session.show(document, lambda _: _show_answers(summaries, budget.total))
@@ -95,6 +109,22 @@ def _answer_questions(
             entry = {**run_systems.describe_run(snapshot, system), **inputs, "generations": times[system.name]}
             study.update_stage("run", **{system.name: entry})
     return answers
+
+
+def _answer_about_build(
+    study: Study,
+    session: options.PaidSession,
+    kumi: Kumihimo,
+    number: int,
+    systems: Sequence[System],
+    times: Mapping[str, int],
+    budget: Budget,
+) -> dict[str, list[SystemAnswer]]:
+    """Return each system's answers about another build of the index."""
+    names = {system.name: name_of_build(system.name, number) for system in systems}
+    others = [replace(system, name=names[system.name]) for system in systems]
+    with kumi.snapshot() as snapshot:
+        return _answer_questions(study, session, snapshot, others, {names[n]: times[n] for n in names}, budget)
 
 
 def warn_left_out(left_out: Mapping[str, str]) -> None:
@@ -163,8 +193,10 @@ def score(
     means = run_scores.mean_scores(scores, study.questions())
     outcomes = Counter(score.status for score in scores)
     counts = {"scores": len(scores), "invalid": outcomes["invalid"], "failed": outcomes["failed"]}
+    spreads = spread_over_builds(scores, study.questions())
     document = {"written": str(study.path("scores")), **counts, "needs_a_model": skipped, "means": means}
-    session.show(document, lambda _: _show_scores(study, scores, means, skipped))
+    document |= {"builds": spreads} if spreads else {}
+    session.show(document, lambda _: _show_scores(study, scores, means, skipped, spreads))
     reasons = [score.reason for score in scores if score.status != "ok"]
     shared.raise_failures(len(reasons), len(scores), "".join(reasons[:1]))
 
@@ -203,13 +235,21 @@ def _score_answers(
 
 
 def _show_scores(
-    study: Study, scores: Sequence[Score], means: Sequence[run_scores.ScoreMean], skipped: Sequence[str]
+    study: Study,
+    scores: Sequence[Score],
+    means: Sequence[run_scores.ScoreMean],
+    skipped: Sequence[str],
+    spreads: Sequence[BuildSpread],
 ) -> None:
     head = ["measure", "system", "mean", "95 %", "n/N"]
     head += ["spread"] if any(mean.spread is not None for mean in means) else []
     defined = {mean.measure for mean in means if mean.n}
     rows = [_mean_row(mean)[: len(head)] for mean in means if mean.measure in defined]
     printing.show_rows(rows, head=head, numeric=(2, 3, 4, 5))
+    if spreads:
+        printing.print_message("\nOver builds of the index: SD of their means, standard error by questions.")
+        head = ["measure", "system", "builds", "mean", "95 %", "SD of builds", "error by questions", "n"]
+        printing.show_rows(map(_spread_row, spreads), head=head, numeric=range(2, 8))
     if undefined := [name for name in dict.fromkeys(mean.measure for mean in means) if name not in defined]:
         printing.print_message(f"Undefined for every answer: {', '.join(undefined)}.")
     for line in islice(_missing_values(scores), _MAX_REASONS):
@@ -235,6 +275,15 @@ def _missing_values(scores: Sequence[Score]) -> Iterator[str]:
 def _mean_row(mean: run_scores.ScoreMean) -> tuple[str, ...]:
     value, low, high, spread = (printing.format_decimals(x, 3) for x in (mean.value, mean.low, mean.high, mean.spread))
     return mean.measure, mean.system, value, f"{low}–{high}" if mean.n else "", f"{mean.n:,}/{mean.of:,}", spread
+
+
+def _spread_row(spread: BuildSpread) -> tuple[str, ...]:
+    value, low, high, between, error = (
+        printing.format_decimals(x, 3)
+        for x in (spread.value, spread.low, spread.high, spread.between, spread.questions_error)
+    )
+    builds = str(len(spread.means))
+    return spread.measure, spread.system, builds, value, f"{low}–{high}", between, error, f"{spread.n:,}"
 
 
 # -- claims
