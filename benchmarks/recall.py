@@ -1,9 +1,10 @@
 """passages, questions with gold passages -> recall of each method, without a model or with scripted replies.
 
 Data: DATA/multihop (MuSiQue, HotpotQA, 2WikiMultiHopQA), DATA/japanese (JSQuAD), DATA/chinese (DRCD). Prints a Markdown
-table for each set: the share of the gold passages among the first 5 and 20; the share of questions with all gold among
-the first 5; the same recall@5 by trace; CPU ms of a question. A ranking counts the passages of its chunks, each at its
-first place. "By trace" counts every row: an entity or a relation counts with its first few chunks.
+table for each set: the share of the gold passages among the first 5, with its 95 % interval (bootstrap over questions),
+and 20; the share of questions with all gold among the first 5; the same recall@5 by trace; CPU ms of a question. A
+ranking counts the passages of its chunks, each at its first place. "By trace" counts every row: an entity or a relation
+counts with its first few chunks.
 
 The graph is built by rule. Calls to a model get scripted replies: this measures the search, not the gain from a model.
 `light` takes its keywords as it does without a model; `hyde` gets a passage of the question's content words; `rq` gets
@@ -33,6 +34,7 @@ from kumihimo import Kumihimo
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.core.context import Context
 from kumihimo.core.lineage import trace_sources
+from kumihimo.evaluate.statistics import bootstrap_interval
 from kumihimo.llm.cached_llm import Chat
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.methods import METHODS
@@ -139,8 +141,8 @@ def score_ranking(ranking: list[str], gold: set[str]) -> tuple[float, float, flo
     return five, twenty, float(five == 1)
 
 
-def measure(kumi: Kumihimo, path: Path, method: str, settings: Settings) -> list[float]:
-    """Return the mean figures of one method.
+def measure(kumi: Kumihimo, path: Path, method: str, settings: Settings) -> tuple[list[float], tuple[float, float]]:
+    """Return the mean figures of one method, and the interval of the first.
 
     They are recall@5, recall@20 and all gold @5 by chunks, recall@5 by trace, CPU milliseconds of a question.
     """
@@ -157,7 +159,9 @@ def measure(kumi: Kumihimo, path: Path, method: str, settings: Settings) -> list
                 for traced in (False, True)
             )
             rows.append((*chunks, traced_scores[0], cpu_ms))
-    return [mean(column) for column in zip(*rows, strict=True)]
+    first = [row[0] for row in rows]
+    interval = bootstrap_interval(first, [str(n) for n, _ in enumerate(first)])
+    return [mean(column) for column in zip(*rows, strict=True)], interval
 
 
 def print_table(data: Path, name: str) -> None:
@@ -167,19 +171,20 @@ def print_table(data: Path, name: str) -> None:
     with TemporaryDirectory() as folder, Kumihimo.open(Path(folder, ".kumi")) as kumi:
         with measured() as cost:
             built = kumi.index(corpus, methods=methods)
-        counts = ", ".join(f"{built.rows.get(kind, 0):,} {kind}" for kind in ("chunks", "entities", "relations"))
+        counts = ", ".join(
+            f"{built.rows.get(kind, 0):,} {kind}" for kind in ("documents", "chunks", "entities", "relations")
+        )
         print(f"\n{name}: {counts}; {cost.cpu:.1f} CPU s\n")
         print("| method | recall@5 | recall@20 | all @5 | by trace: recall@5 | CPU ms |\n|---|---|---|---|---|---|")
         rows = {row["question"].strip(): row for row in read_rows(questions)}
         texts = {row["id"]: row["text"] for row in read_rows(corpus)}
         kumi.models = ScriptedRegistry(kumi.models.settings, kumi.models.cache, rows=rows, texts=texts)
         for method, settings in method_settings():
-            figures = measure(kumi, questions, method, settings)
+            figures, (low, high) = measure(kumi, questions, method, settings)
             label = "".join(f", `{key}={str(value).lower()}`" for key, value in settings.items())
             label += ", scripted" if method in SCRIPTED else ""
-            print(
-                f"| `{method}`{label} | {' | '.join(f'{x:.3f}' for x in figures[:4])} | {figures[4]:.1f} |", flush=True
-            )
+            cells = [f"{figures[0]:.3f} ({low:.2f}–{high:.2f})", *(f"{figure:.3f}" for figure in figures[1:4])]
+            print(f"| `{method}`{label} | {' | '.join(cells)} | {figures[4]:.1f} |", flush=True)
             if method == "light" and settings.get("mode") in ("hybrid", "mix") and name in FLOORS:
                 check_at_least(f"{name}, recall@5 of light", figures[0], FLOORS[name])
 

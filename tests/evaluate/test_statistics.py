@@ -7,7 +7,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from kumihimo.evaluate.power import count_questions_needed
 from kumihimo.evaluate.statistics import (
     ZeroMethod,
     bootstrap_interval,
@@ -15,6 +14,7 @@ from kumihimo.evaluate.statistics import (
     check_normality,
     detectable_errors,
     holm_correct,
+    questions_for,
     sign_flip_p,
     signed_rank,
     standard_error,
@@ -103,7 +103,7 @@ def test_widened_intervals_hold_together() -> None:
 def test_the_number_of_questions_needed_shows_the_difference() -> None:
     """About 80 % of studies of that size find it."""
     rng = np.random.default_rng(5)
-    size = count_questions_needed(10, 40)
+    size = questions_for(10, 40)
     significant = sum(signed_rank(list(rng.normal(10, 40, size=size))).p < 0.05 for _ in range(400))
     assert 0.72 < significant / 400 < 0.88
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
-from math import ceil
+from math import sqrt
 from typing import Literal, Self
 
 import numpy as np
@@ -83,7 +83,7 @@ class Comparison:
         if self.detectable is None:
             return None
         error = (self.detectable - self.even_mean) / statistics.detectable_errors()
-        return ceil(self.n * (statistics.detectable_errors(self.family) * error / difference) ** 2)
+        return statistics.questions_for(difference, error * sqrt(self.n), self.family)
 
     def swap_sides(self) -> Self:
         """Return the comparison of b with a.

@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import ceil
 
 from kumihimo.evaluate.report.summary_data import load_study_results
-from kumihimo.evaluate.statistics import detectable_errors
 from kumihimo.evaluate.study import Study
 
 LARGEST_DEVIATION = 50.0  # of points from 0 to 100: every question is won or lost
@@ -25,17 +23,6 @@ class QuestionsNeeded:
     pilot: int
     family: int
     questions: int
-
-
-def count_questions_needed(difference: float, deviation: float = LARGEST_DEVIATION, family: int = 1) -> int:
-    """Return the number of questions for a difference of this deviation.
-
-    By the normal approximation of a paired test.
-
-    >>> count_questions_needed(10), count_questions_needed(10, 35), count_questions_needed(10, 35, family=15)
-    (197, 97, 175)
-    """
-    return ceil((detectable_errors(family) * deviation / difference) ** 2)
 
 
 def find_questions_needed(study: Study, difference: float) -> Iterator[QuestionsNeeded]:

@@ -24,11 +24,11 @@ from kumihimo.evaluate.paper_tables import fill_tables, write_tables
 from kumihimo.evaluate.power import (
     LARGEST_DEVIATION,
     QuestionsNeeded,
-    count_questions_needed,
     find_questions_needed,
 )
 from kumihimo.evaluate.report.summary_data import load_study_results
 from kumihimo.evaluate.scoring.run_scores import resolve_measures
+from kumihimo.evaluate.statistics import questions_for
 from kumihimo.evaluate.study_plan import STAGES, EstimationContext, StudyEstimate, StudyRequest, estimate_stages
 from kumihimo.evaluate.systems import System, select_systems
 
@@ -82,7 +82,7 @@ def _questions_needed(
     if study.has("questions") and (rows := list(find_questions_needed(study, difference))):
         return rows
     family = max(systems - 1 if against else comb(systems, 2), 1)
-    needed = count_questions_needed(difference, family=family)
+    needed = questions_for(difference, LARGEST_DEVIATION, family)
     return [QuestionsNeeded(f"win rate, at most ±{LARGEST_DEVIATION:g}", "", "", 0, family, needed)]
 
 
@@ -126,7 +126,9 @@ def _show_estimate(estimate: StudyEstimate, needed: Sequence[QuestionsNeeded], d
     if needed:
         printing.print_message(f"\nQuestions that show a difference of {difference:g} points in 4 of 5 studies:")
         head = ("by", "a", "b", "pilot", "pairs", "questions")
-        rows = [(n.metric, n.a, n.b, f"{n.pilot:,}", f"{n.family:,}", f"{n.questions:,}") for n in needed]
+        largest = {n.metric: n for n in sorted(needed, key=lambda n: n.questions)}  # of the pairs of a metric
+        shown = [largest[metric] for metric in dict.fromkeys(n.metric for n in needed)]
+        rows = [(n.metric, n.a, n.b, f"{n.pilot:,}", f"{n.family:,}", f"{n.questions:,}") for n in shown]
         printing.show_rows(rows, head=head, numeric=(3, 4, 5))
 
 
