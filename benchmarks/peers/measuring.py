@@ -53,7 +53,9 @@ class Measuring:
         """Return the recall of the prompts of each mode."""
         figures: Figures = {}
         store = self._fresh(library, "passages")
-        if self._try(figures, "insert", lambda: self._insert(library, store, sample.documents, sample.documents)):
+        if self._try(
+            figures, "insert", partial(self._insert, library, store, sample.documents, sample.documents, "passages")
+        ):
             questions = [row["question"] for row in sample.questions]
             for mode in library.reading:
                 self._try(figures, mode, partial(self._read, library, store, mode, questions, sample))
@@ -73,14 +75,16 @@ class Measuring:
         shutil.rmtree(store, ignore_errors=True)
         return store
 
-    def _insert(self, library: Library, store: Path, documents: Documents, all_documents: Documents) -> Figures:
+    def _insert(
+        self, library: Library, store: Path, documents: Documents, all_documents: Documents, task: str = "insert"
+    ) -> Figures:
         """Insert documents; all those of the store are in the folder, too."""
         folder = store.with_name(f"{store.name}-documents")
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         for name, text in all_documents:
             (folder / name).with_suffix(".txt").write_text(text, encoding="utf-8")
-        cost = self._run(library, store, "insert", documents=list(documents))
+        cost = self._run(library, store, task, documents=list(documents))
         size = sum(path.stat().st_size for path in store.rglob("*") if path.is_file())
         return cost | {"size": size / 1e6}
 
@@ -89,7 +93,6 @@ class Measuring:
         rows = cost.pop("questions")
         warm = rows[1:] or rows
         return cost | {
-            "first_wall": rows[0]["wall"],
             "question_wall": median(row["wall"] for row in warm),
             "question_cpu": median(row["cpu"] for row in warm),
             "asked": len(rows),

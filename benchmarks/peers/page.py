@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from benchmarks.peers.libraries import LIBRARIES, Library
@@ -53,13 +54,22 @@ def _with(figures: Figures, part: str) -> list[tuple[Library, Figures]]:
     return [(each, figures[each.driver][part]) for each in LIBRARIES if part in figures.get(each.driver, {})]
 
 
+def _paragraph(text: str) -> str:
+    return fill(text, 120, break_on_hyphens=False, break_long_words=False)
+
+
+def _missing(row: Figures) -> str:
+    """Return what stands in place of a figure."""
+    return "failed" if "error" in row else "not measured"
+
+
 def _cost_table(figures: Figures, task: str) -> str:
     header = ("library", "CPU s", "wall s", "peak MB", "calls", "tokens in", "tokens out", "texts embedded")
     rows = []
     for library, cost in _with(figures, "cost"):
-        row = cost.get(task, {"error": "not reached"})
-        if "error" in row:
-            rows.append([library.name, "failed", *["–"] * 8])
+        row = cost.get(task, {})
+        if "cpu" not in row:
+            rows.append([library.name, _missing(row), *["–"] * 8])
             continue
         values = [row["cpu"], row["wall"], row["peak"], row.get("calls", 0)]
         values += [row.get(name, 0) for name in ("prompt_tokens", "completion_tokens", "embedded")]
@@ -78,16 +88,16 @@ def _calls_table(figures: Figures) -> str:
 
 
 def _questions_table(figures: Figures) -> str:
-    header = ("library", "mode", "first, s", "wall ms", "CPU ms", "calls", "tokens in", "process CPU s", "peak MB")
+    header = ("library", "mode", "wall ms", "CPU ms", "calls", "tokens in", "process CPU s", "peak MB")
     rows = []
     for library, cost in _with(figures, "cost"):
         for mode in library.modes:
-            row = cost.get(mode, {"error": "not reached"})
-            if "error" in row:
-                rows.append([library.name, f"`{mode}`", "failed", *["–"] * 6])
+            row = cost.get(mode, {})
+            if "cpu" not in row:
+                rows.append([library.name, f"`{mode}`", _missing(row), *["–"] * 5])
                 continue
             each = [row.get(name, 0) / row["asked"] for name in ("calls", "prompt_tokens")]
-            values = [row["first_wall"], 1000 * row["question_wall"], 1000 * row["question_cpu"], *each]
+            values = [1000 * row["question_wall"], 1000 * row["question_cpu"], *each]
             rows.append([library.name, f"`{mode}`", *map(_number, [*values, row["cpu"], row["peak"]])])
     return format_table(header, rows)
 
@@ -97,9 +107,9 @@ def _recall_table(figures: Figures) -> str:
     rows = []
     for library, recall in _with(figures, "recall"):
         for mode in library.reading:
-            row = recall.get(mode, recall["insert"])
+            row = recall.get(mode, {})
             if "recall@5" not in row:
-                rows.append([library.name, f"`{mode}`", "failed", *["–"] * 4])
+                rows.append([library.name, f"`{mode}`", _missing(row), *["–"] * 4])
                 continue
             interval = f"{row['low']:.2f}–{row['high']:.2f}"
             counts = [_number(row["passages"]), f"{row['prompts']}"]
@@ -114,7 +124,7 @@ def _sample(figures: Figures) -> str:
     if sample is None:
         return "Not measured."
     gold = sample["passages"] - sample["distractors"]
-    return (
+    return _paragraph(
         f"{len(sample['ids'])} questions, {gold} gold passages and {sample['distractors']} distractors, drawn with a "
         f"fixed seed. The questions: {', '.join(f'`{id}`' for id in sample['ids'])}."
     )
@@ -142,9 +152,12 @@ def _failures(figures: Figures) -> str:
             continue
         if "error" in found:
             lines.append(f"* {library.name}: could not be installed: `{found['error']}`")
-        for part in ("cost", "recall"):
-            errors = {task: row["error"] for task, row in found.get(part, {}).items() if "error" in row}
-            lines += [f"* {library.name}, {part}, {task}: `{error}`" for task, error in errors.items()]
+        tasks = {"cost": ("insert", *library.modes, "add"), "recall": library.reading}
+        for part, names in tasks.items():
+            rows = found.get(part, {})
+            errors = {task: f"`{row['error']}`" for task, row in rows.items() if "error" in row}
+            errors |= {task: "not measured" for task in names if task not in rows}
+            lines += [f"* {library.name}, {part}, {task}: {error}" for task, error in errors.items()]
     return "\n".join(lines) or "All of them could be installed, and every task came to its end."
 
 
@@ -158,10 +171,10 @@ def _machine(figures: Figures) -> str:
     corpus = next(
         (f"{each['documents']} documents, {each['megabytes']:.2f} MB" for _, each in _with(figures, "corpus")), "none"
     )
-    return (
+    return _paragraph(
         f"{machine['processor']}, {machine['cores']} cores, {machine['memory']} GB; {machine['system']}; "
         f"Python {machine['python']}. Measured on {' and '.join(dates)}. Corpus: {corpus}. Other work ran on the "
-        f"machine: its load was {loads[0]} to {loads[-1]}."
+        f"machine: its load was {loads[0]:.0f} to {loads[-1]:.0f}, so wall times of two libraries cannot be compared."
     )
 
 

@@ -1,8 +1,9 @@
 """a job -> a library at work: inserts documents or answers questions, and says what this process used.
 
 Only the standard library is imported here: this runs in the environment of each library. The job is a JSON file: `url`
-of the model, `store` (a folder), `task` (`insert`, `ask`, or `read`: ask, to see what the model is shown), `documents`
-(names and texts), `folder` (the same as files), `mode`, `questions`, and `result`, the file to write.
+of the model, `store` (a folder), `task`, `documents` (names and texts), `folder` (the same as files), `mode`,
+`questions`, and `result`, the file to write. Tasks: `insert`; `passages`, which inserts documents of one chunk; `ask`;
+`read`, which asks to see what the model is shown.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def read_number(path: str, name: str) -> int:
 
 async def work(driver: Driver, job: Job) -> dict[str, Any]:
     """Do the job; return the answers and what each question took."""
-    if job.task == "insert":
+    if job.task in ("insert", "passages"):
         await driver.insert(job.documents)
         return {}
     rows = []

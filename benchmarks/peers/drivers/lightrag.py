@@ -7,6 +7,8 @@ from typing import Any
 
 from benchmarks.peers.drivers.common import DIMENSIONS, EMBEDDER, MODEL, WORKERS, Job, run
 
+MARK = "\n\n\n"  # between two passages
+
 
 class Light:
     """One store of LightRAG."""
@@ -34,7 +36,7 @@ class Light:
             max_parallel_insert=WORKERS,
         )
         self.param, self.failed = QueryParam, DocStatus.FAILED
-        self.opened = False
+        self.opened, self.together = False, job.task == "passages"
 
     async def open(self) -> None:
         if not self.opened:
@@ -44,7 +46,10 @@ class Light:
     async def insert(self, documents: list[list[str]]) -> None:
         await self.open()
         texts, names = [text for _, text in documents], [name for name, _ in documents]
-        await self.rag.ainsert(texts, ids=names, file_paths=names)
+        if self.together:  # one document of all passages, for its stores are written again after each document
+            await self.rag.ainsert(MARK.join(texts), split_by_character=MARK, split_by_character_only=True)
+        else:
+            await self.rag.ainsert(texts, ids=names, file_paths=names)
         failed = await self.rag.doc_status.get_docs_by_statuses([self.failed])
         await self.rag.finalize_storages()
         if failed:
