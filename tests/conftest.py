@@ -309,7 +309,7 @@ def offline(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Allow only servers on this machine, for this process and its children, and the trust of no developer."""
     for name in [name for name in os.environ if name.startswith(("KUMI_", "OPENAI_"))]:
         del os.environ[name]
-    os.environ["KUMI_OFFLINE"] = "1"
+    os.environ |= {"KUMI_OFFLINE": "1", "LC_ALL": "C.UTF-8"}
     os.environ["XDG_CONFIG_HOME"] = os.environ["APPDATA"] = str(tmp_path_factory.mktemp("config"))
 
 

@@ -19,6 +19,7 @@ from jinja2.nodes import Call, Concat, CondExpr, Const, Name, Node
 import kumihimo
 from kumihimo.cli import main
 from kumihimo.cli.repl import SLASH_COMMANDS
+from kumihimo.index.mentions import TYPE_MEANINGS
 from kumihimo.methods import METHODS
 from kumihimo.page import script_labels
 
@@ -372,7 +373,7 @@ def help_texts() -> dict[str, str]:
         *documented,
         *remarks,
     ]
-    described = [description for description, _ in SLASH_COMMANDS.values()]
+    described = [description for description, _ in SLASH_COMMANDS.values()] + [*TYPE_MEANINGS]
     summaries = [method.summary for method in METHODS.values()]
     counts = [f"{{0}} {noun}" for one in COUNTED for noun in one]
     return dict.fromkeys([*texts, *described, *summaries, *counts, *NAMED], "cli/main.py")

@@ -252,7 +252,7 @@ def is_made_of(said: str, parts: tuple[str, ...]) -> bool:
 
 
 def test_messages_are_those_of_the_source() -> None:
-    _, _, section = page("operations.md").partition("## What to do when")
+    _, _, section = page("troubleshooting.md").partition("## Messages")
     rows = re.findall(r"^\| (`+)(.+?)\1 \|", section, re.M)
     assert [said for fence, said in rows if re.search(f"(?<!`){fence}(?!`)", said)] == []
     shown = [said.strip() for _, said in rows]

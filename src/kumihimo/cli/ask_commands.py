@@ -11,10 +11,11 @@ from typer import Argument, Exit, Option
 from kumihimo.app.ask.query import Length
 from kumihimo.app.facade import Kumihimo
 from kumihimo.cli import options, printing, repl, terminal
+from kumihimo.cli.translated_help import suggest_language
 from kumihimo.core.answer import Answer
 from kumihimo.core.context import Context
 from kumihimo.core.errors import ItemFailed, SettingsError
-from kumihimo.text import safe_write, translation
+from kumihimo.text import safe_write
 
 _EVIDENCE_KEYS = {"id", "question", "queries", "query_type", "evidence"}  # of each line of `retrieve --out`
 _MAX_LINE = 10**8  # characters of such a line
@@ -39,7 +40,7 @@ def ask(
             show = _print_answer if session.as_json else None
             failed = repl.Repl(kumi, method, filter, session.caps, show, suggest=suggest, length=length).run()
         raise Exit(1 if failed else 0)
-    translation.suggest_language(question)
+    suggest_language(question)
     with session.snapshot(method, filter) as snapshot:
         answer, followup_error = repl.ask_question(
             snapshot,
@@ -88,7 +89,7 @@ def retrieve(
     """Show the evidence for a question, best first; no answer."""
     if (question is None) == (questions is None):
         raise SettingsError("give either a question or --questions FILE.jsonl")
-    translation.suggest_language(question or "")
+    suggest_language(question or "")
     search: Row = {"name": method, "explain": True, **({} if k is None else {"k": k})}
     rows = [{"id": "", "question": question}] if questions is None else _read_question_lines(questions)
     if out:  # before a model is called

@@ -120,7 +120,10 @@ def _entity_details(snapshot: Snapshot, entity: records.Entity) -> dict[str, Any
 
 
 def _show_entities(result: dict[str, Any]) -> None:
-    rows = [(e["name"], e["type"], f"{e['mentions']:,}", f"{len(e['forms']):,}") for e in result["entities"]]
+    rows = [
+        (e["name"], translation.translate(e["type"]), f"{e['mentions']:,}", f"{len(e['forms']):,}")
+        for e in result["entities"]
+    ]
     printing.show_rows(rows, head=("entity", "type", "mentions", "forms"), numeric=(2, 3))
     remaining = result["total"] - len(rows)
     printing.print_message(

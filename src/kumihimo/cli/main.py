@@ -14,7 +14,7 @@ from kumihimo.cli import printing
 from kumihimo.cli.entry import print_version
 from kumihimo.cli.translated_help import CommandTable, Interrupted, LanguageChoice, format_examples, group_of
 from kumihimo.core.errors import ItemFailed, KumiError, StorageError
-from kumihimo.text.translation import translate
+from kumihimo.text.translation import choose_language, message_language, translate, use_system_language
 
 
 def show_version_or_help(
@@ -318,9 +318,7 @@ def _main() -> None:
     try:
         _run_app()
     except _ClickException as error:
-        command = error.ctx.command_path if error.ctx else "kumi"
-        message = translate(error.format_message()).replace("Value error, ", "")
-        sys.exit(_print_error(f"{message} {translate(f'See `{command} --help`')}", 2))
+        sys.exit(_print_error(_describe_wrong_use(error), 2))
     except SystemExit as stop:
         if sys.stdout is out:
             raise
@@ -333,8 +331,20 @@ def _main() -> None:
         sys.exit(_print_error(describe_failure(error), 2))
 
 
+def _describe_wrong_use(error: Any) -> str:
+    """Return the error of a wrong command line, with its remedy."""
+    command = error.ctx.command_path if error.ctx else "kumi"
+    message = translate(error.format_message()).replace("Value error, ", "")
+    stop, gap = (".", " ") if message_language() == "en" else ("。", "")
+    end = gap if message.endswith((".", "?", "。", "？")) else stop + gap
+    return f"{message}{end}{translate(f'See `{command} --help`')}"
+
+
 def _run_app() -> None:
     """Run a command, and exit. Raises Interrupted on Ctrl-C."""
+    use_system_language(os.environ)
+    if name := os.environ.get("KUMI_LANG"):  # typer shows the page of help before it reads options
+        choose_language(name)
     code = app(prog_name="kumi", standalone_mode=False)
     if code == 130:  # typer's, while no index was open
         raise Interrupted

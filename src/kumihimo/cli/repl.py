@@ -13,10 +13,11 @@ from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.catalogue import AUTO
 from kumihimo.cli import printing, terminal
+from kumihimo.cli.translated_help import suggest_language
 from kumihimo.core.answer import Answer
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, describe_unknown
 from kumihimo.llm.budget import Caps
-from kumihimo.text.translation import suggest_language, translate
+from kumihimo.text.translation import translate
 
 GREETING = "Ask a question. /help lists the commands, Ctrl-D quits."
 

@@ -13,6 +13,7 @@ from kumihimo.cli import options, printing
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Report, Summary
 from kumihimo.index.summaries import resolve_label_id
+from kumihimo.text import translation
 
 _TREE_LEVELS = 2
 _MAX_LISTED = 20
@@ -48,7 +49,7 @@ def export(
 
 
 def _show_written(index: options.IndexFolder, path: Path, rows: dict[str, int]) -> None:
-    counts = ", ".join(f"{n:,} {name}" for name, n in rows.items())
+    counts = translation.join_words([translation.translate(f"{n:,} {name}") for name, n in rows.items()], last=", ")
     index.show({"written": str(path), "rows": rows}, f"Wrote {path}: {counts}.")
 
 

@@ -14,6 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from kumihimo.core.control_characters import make_visible
 from kumihimo.core.errors import SettingsError
+from kumihimo.text import translation
 from kumihimo.text.translation import choose_language, translate
 
 # What typer writes into a page of help for a terminal: the name of its constant -> the text.
@@ -41,7 +42,16 @@ def choose_language_option(name: str) -> str:
     return name
 
 
-LANGUAGE_HELP = "Language of messages: en, ja or zh. Default: that of the question, or en."
+def suggest_language(question: str) -> None:
+    """Use the language of a question in kana or kanji.
+
+    A language that was chosen stays.
+    """
+    if translation.script_language(question) != "en":
+        translation.suggest_language(question)
+
+
+LANGUAGE_HELP = "Language of messages: en, ja, zh or zh-TW. Default: that of the question, or of the system."
 LanguageChoice = Annotated[
     str,
     typer.Option(

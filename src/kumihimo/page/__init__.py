@@ -274,7 +274,7 @@ def _nodes(snapshot: Snapshot, nodes: Mapping[str, int], drawing: GraphLayout) -
         names = [form for form in entity.forms if form != entity.name][:5]
         start = [entity.name, types.index(entity.type), *circle, entity.mentions]
         rows[nodes[entity.id]] = [*start, text, names, sources, entity.id]
-    return {"types": types, "nodes": rows, "uris": list(files)}
+    return {"types": list(map(translation.translate, types)), "nodes": rows, "uris": list(files)}
 
 
 def _circle(circle: Circle) -> tuple[float, float, float]:
@@ -367,7 +367,7 @@ def render_template(
 
     def labels(name: str) -> dict[str, str]:
         """Return the labels of a script with their translations."""
-        return {text: re.sub(":t}", "}", translation.translate(text)) for text in script_labels(asset(name))}
+        return {text: re.sub(":[tmqn]}", "}", translation.translate(text)) for text in script_labels(asset(name))}
 
     environment.filters |= {"json": json_for_html, **(filters or {})}
     environment.globals |= {"asset": asset, "hash_of": hash_of, "labels": labels}

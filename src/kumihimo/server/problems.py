@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from fastapi.responses import JSONResponse
 
 from kumihimo.core import errors
-from kumihimo.text.translation import LANGUAGES, translate
+from kumihimo.text.translation import find_language, translate
 
 T = TypeVar("T")
 PROBLEM_TYPE = "application/problem+json"
@@ -164,14 +164,14 @@ def _openai_code(error: errors.KumiError) -> str | None:
 def accepted_language(headers: Mapping[str, str]) -> str:
     """Return the language that a browser asks for and a catalogue has.
 
-    >>> [accepted_language({"accept-language": header}) for header in ("zh-TW;q=0.8, ja;q=0.9", "de", "en;q=0, ja;q=x")]
-    ['ja', 'en', 'en']
+    >>> headers = ("zh-TW;q=0.8, ja;q=0.7", "de", "en;q=0, ja;q=x")
+    >>> [accepted_language({"accept-language": header}) for header in headers]
+    ['zh-Hant', 'en', 'en']
     """
     weights: dict[str, float] = {}
     for part in headers.get("accept-language", "").split(","):
         name, _, parameters = part.strip().partition(";")
-        language = name.partition("-")[0].strip().lower()
-        if language in LANGUAGES:
+        if language := find_language(name.strip()):
             weights.setdefault(language, _parse_weight(parameters))
     return max((name for name in weights if weights[name]), key=weights.__getitem__, default="en")
 

@@ -20,6 +20,7 @@ from kumihimo.server import access, limits, problems
 from kumihimo.server.sessions import Sessions, cookie_name
 from kumihimo.server.settings import ServerSettings, is_loopback
 from kumihimo.server.workspace import Workspace
+from kumihimo.text import translation
 
 log = logging.getLogger("kumihimo")
 CONTENT_SECURITY_POLICY = (
@@ -58,6 +59,7 @@ class Guard:
         self.visits: set[limits.Visit] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        translation.use_system_language({})  # a request has the language of its sender
         if scope["type"] == "lifespan":
             watch = asyncio.create_task(self._watch_keys())
             try:

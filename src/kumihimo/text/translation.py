@@ -2,22 +2,25 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, cached_property
+from importlib.util import find_spec
 from pathlib import Path
 
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.installation import fit_commands
 
-LANGUAGES = ("en", "ja", "zh")
-_language: ContextVar[str] = ContextVar("language", default="")  # empty: none
+LANGUAGES = ("en", "ja", "zh", "zh-Hant")  # zh: simplified characters; zh-Hant: traditional ones
+_language: ContextVar[str] = ContextVar("language", default="")  # that was chosen; empty: none
+_system: ContextVar[str] = ContextVar("system language", default="en")
 # t: translated if it is a message; m: has to be one; q: in quotation marks; n: a number
 _FIELD = re.compile(r"\{(\d+)(?::([tmqn]))?\}")
 _VALUES = {"q": r"(['\"].*?['\"])", "n": r"(\D?\d\S*)"}
 _MIN_NESTED = 12  # characters without fields of a message within a message: it may also be a name
 _CHINESE = "[吗嗎呢谁哪们們这這]|[什甚][么麼]|多少|[几幾][个個]|怎[么麼样樣]|是(?![非正認])"  # no words of Japanese
+_TRADITIONAL_QUOTES = str.maketrans("“”‘’", "「」『』")
 _KANA, _KANJI = "[\u3041-\u3096\u30a1-\u30fa\uff66-\uff9d]", "[\u3400-\u9fff]"  # compiled at the first use
 
 
@@ -26,21 +29,42 @@ def choose_language(name: str) -> None:
 
     name: `ja`, or a locale such as `ja_JP.UTF-8`. Raises SettingsError.
     """
-    language = re.split(r"[-_.]", name.lower())[0]
-    if language not in LANGUAGES:
+    language = find_language(name)
+    if not language:
         raise SettingsError(describe_unknown("language", name, LANGUAGES))
     _language.set(language)
+
+
+def find_language(locale: str) -> str:
+    """Return the language of messages for a locale; empty: none.
+
+    >>> [find_language(name) for name in ("ja_JP.UTF-8", "zh-CN", "zh_TW.UTF-8", "zh-Hant-HK", "de", "C")]
+    ['ja', 'zh', 'zh-Hant', 'zh-Hant', '', '']
+    """
+    language, *rest = re.split(r"[-_.]", locale.lower())
+    if language == "zh" and {"hant", "tw", "hk", "mo"} & {*rest}:
+        return "zh-Hant"
+    return language if language in LANGUAGES else ""
+
+
+def use_system_language(variables: Mapping[str, str]) -> None:
+    """Use the language of the environment, where none is chosen.
+
+    variables: of POSIX: LC_ALL, LC_MESSAGES, LANG.
+    """
+    names = (variables.get(name, "") for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
+    _system.set(find_language(next(filter(None, names), "")) or "en")
 
 
 def suggest_language(question: str) -> None:
     """Use the language of a question, unless one was chosen."""
     if not _language.get():
-        _language.set(script_language(question).partition("-")[0])
+        _language.set(script_language(question))
 
 
 def message_language() -> str:
     """Return the language of messages."""
-    return _language.get() or "en"
+    return _language.get() or _system.get()
 
 
 def translate(text: str, language: str = "") -> str:
@@ -178,5 +202,15 @@ class _Catalogue:
 
 @cache
 def _load_catalogue(language: str) -> _Catalogue:
-    path = Path(__file__).parent / "messages" / f"{language}.json"
-    return _Catalogue(json.loads(path.read_text(encoding="utf-8")))
+    """Return the messages of a language.
+
+    Those in traditional characters are made of the simplified ones. Without the extra `zh` they stay simplified.
+    """
+    path = Path(__file__).parent / "messages" / f"{language.partition('-')[0]}.json"
+    translations: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+    if language != "zh-Hant" or not find_spec("opencc"):
+        return _Catalogue(translations)
+    from opencc import OpenCC
+
+    convert = OpenCC("s2twp").convert
+    return _Catalogue({text: convert(words).translate(_TRADITIONAL_QUOTES) for text, words in translations.items()})

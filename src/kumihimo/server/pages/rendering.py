@@ -23,7 +23,7 @@ _ASSETS = {path.name: path for path in (*sorted(Path(__file__).parents[1].joinpa
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _LABELS = "labels.js"
 _FOREVER = "public, max-age=31536000, immutable"  # the address changes with the content
-_LANGUAGE_NAMES = {"en": "English", "ja": "日本語", "zh": "中文"}
+_LANGUAGE_NAMES = {"en": "English", "ja": "日本語", "zh": "简体中文", "zh-Hant": "繁體中文"}
 
 
 async def render(page: PageContext, template: str, status: int = 200, /, **values: object) -> HTMLResponse:
