@@ -370,6 +370,7 @@ def help_texts() -> dict[str, str]:
         *main.COMMANDS,
         "Evaluate it",
         "For example",
+        *(text for text, *_ in entries),
         *documented,
         *remarks,
     ]
@@ -452,6 +453,7 @@ FOREIGN = (
     "Option {0} does not take a value.",
     "Got unexpected extra argument ({0})",
     "Got unexpected extra arguments ({0})",
+    "Got unexpected extra argument(s) ({0})",
     "{0} is not a valid integer.",
     "{0} is not a valid float.",
     "{0} is not in the range {1}.",
@@ -468,11 +470,49 @@ FOREIGN = (
     "Input should be a valid number, unable to parse string as a number",
 )
 
+# What functions return for others to raise.
+RETURNED = (
+    "reads replies from {0}, outside its folder",
+    "reads {0}, outside its folder",
+    "fetches pages from {0}",
+    "runs parts of builds at {0}, which can run programs on this machine",
+    "reads a key from the environment variable {0}",
+    "sends text of your documents to {0}",
+    "sends text of your documents and the key in {0} to {1}",
+    "{0} has changed since `kumi` wrote it: move it away to keep it, or replace it with --force",
+    "a repair cannot mend it: move the file away, and run `kumi index PATH` for the folders that it held",
+    "{0} cannot be written, since the disk is full: make room, and run the same command again",
+    "{0} cannot be read or written (disk I/O error): check the disk",
+    "{0} is damaged: `kumi check --repair` keeps the replies that can be read",
+    "{0} were embedded by {1}, and would be by {2}",
+    "{0} would be embedded again where they change",
+    "{0} says: {1}; it asks to wait {2}: run it again after that, or set a longer `patience`",
+)
+
+# The types of settings, as an error names them.
+TYPES = (
+    "true or false",
+    "a whole number from {0} to {1}",
+    "a whole number from {0} to {1} or none",
+    "a number from {0} to {1}",
+    "a number from {0} to {1} or none",
+    "a text of up to {0} characters",
+    "a text of {0} to {1} characters",
+    "a text of {0} to {1} characters or none",
+    "a list of up to {0} items",
+    "a list of {0} to {1} items",
+    "{0}.{1} is one of {2}, not {3} (default: {4})",
+)
+
 
 @cache
 def expected() -> dict[str, str]:
     """Every text that a catalogue translates, without spaces around it -> where it comes from."""
-    found = {**help_texts(), **dict.fromkeys(FOREIGN, "another library")}
+    found = {
+        **help_texts(),
+        **dict.fromkeys(FOREIGN, "another library"),
+        **dict.fromkeys((*RETURNED, *TYPES), "a function"),
+    }
     for text, module in {**messages(), **page_texts()}.items():
         found.setdefault(text.strip(), module)
     return {text: module for text, module in found.items() if text not in IGNORED}

@@ -172,6 +172,31 @@ def test_messages_in_traditional_characters_have_words_of_taiwan(tmp_path: Path)
     assert "檔案" in shown
     assert "文件" in shown
     assert "资" not in shown
+    assert translate("the path is empty: name a file or folder", "zh-Hant") == "路徑為空：請指定檔案或資料夾"
+    assert translate("chunks.size is a number from 0 to 1, not 'x' (default: 1)", "zh-Hant").endswith("（預設：1）")
+
+
+def test_each_word_of_taiwan_is_in_a_message() -> None:
+    messages = "\n".join(catalogue("zh").values())
+    assert [word for word in catalogue("zh-Hant") if word not in messages] == []
+
+
+def test_no_space_follows_a_full_width_colon(tmp_path: Path) -> None:
+    page = kumi(tmp_path, "ask", "--help", KUMI_LANG="zh", KUMI_INDEX="").stdout
+    assert "用法：kumi ask" in page
+    assert "[环境变量：KUMI_INDEX; 默认值：.kumi]" in " ".join(page.split())
+    assert "： " not in page
+
+
+@pytest.mark.parametrize(
+    ("setting", "error"),
+    [
+        ("chunks.size=abc", "chunks.size 应为 1 到 1,000,000 的整数，而不是 'abc'（默认：600）"),
+        ("answer.length=long", "answer.length 应为 brief, normal, full 之一，而不是 'long'（默认：'normal'）"),
+    ],
+)
+def test_the_types_of_settings_are_in_the_language(tmp_path: Path, setting: str, error: str) -> None:
+    assert error in kumi(tmp_path, "index", "--set", setting, KUMI_LANG="zh").stderr
 
 
 def test_help_is_in_the_language(tmp_path: Path) -> None:

@@ -197,20 +197,31 @@ class _Catalogue:
         similar = (each for part, each in self.templates if part in message and each.size >= least)
         filled = (translation for each in similar if (translation := each.fill(message, self)))
         translation = self.translations.get(message) or next(filled, "")
-        return text.replace(message, translation, 1) if message and translation else ""
+        if not message or not translation:
+            return ""
+        found = text.replace(message, translation, 1)
+        return found.rstrip(" ") if translation.endswith("：") else found  # a full-width colon is as wide as a space
 
 
 @cache
 def _load_catalogue(language: str) -> _Catalogue:
     """Return the messages of a language.
 
-    Those in traditional characters are made of the simplified ones. Without the extra `zh` they stay simplified.
+    Those in traditional characters are made of the simplified ones: first the words that differ in Taiwan and that
+    OpenCC does not know. Without the extra `zh` they stay simplified.
     """
-    path = Path(__file__).parent / "messages" / f"{language.partition('-')[0]}.json"
-    translations: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+    translations = _read_texts(language.partition("-")[0])
     if language != "zh-Hant" or not find_spec("opencc"):
         return _Catalogue(translations)
     from opencc import OpenCC
 
-    convert = OpenCC("s2twp").convert
-    return _Catalogue({text: convert(words).translate(_TRADITIONAL_QUOTES) for text, words in translations.items()})
+    words, convert = _read_texts(language), OpenCC("s2twp").convert
+    known = re.compile("|".join(map(re.escape, words)))
+    found = {text: convert(known.sub(lambda word: words[word[0]], each)) for text, each in translations.items()}
+    return _Catalogue({text: each.translate(_TRADITIONAL_QUOTES) for text, each in found.items()})
+
+
+def _read_texts(name: str) -> dict[str, str]:
+    path = Path(__file__).parent / "messages" / f"{name}.json"
+    texts: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+    return texts

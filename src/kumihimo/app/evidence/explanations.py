@@ -18,7 +18,7 @@ from kumihimo.text import name_keys, scripts
 from kumihimo.text.dates import list_dates
 from kumihimo.text.sentences import collapse_spaces, shorten_line
 from kumihimo.text.tokens import mark_matches, snippet_at, subject_terms
-from kumihimo.text.translation import join_words, translate
+from kumihimo.text.translation import join_words, message_language, translate
 
 _PIECE = re.compile("[kl]+|(cc+)|c|[wdgtm_]+")  # in the kinds of characters: katakana, ideographs, a word
 _MAX_PART = 8  # ideographs that are compared at once
@@ -156,7 +156,8 @@ def describe_reason(reason: Reason) -> str:
         link if reason.continues else "",
     ]
     other = link or translate(_VERBATIM_TEXT if reason.verbatim else _NO_WORDS_TEXT)
-    return "; ".join(filter(None, clauses)) or other
+    gap = "；" if message_language().startswith("zh") else "; "
+    return gap.join(filter(None, clauses)) or other
 
 
 def _describe_document(terms: Sequence[str]) -> str:
