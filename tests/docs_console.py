@@ -14,7 +14,7 @@ HERE = Path(__file__).parents[1]
 DOCS = HERE / "docs"
 GALLERY = sorted((HERE / "gallery").glob("*/README.md"))  # each runs in a copy of its folder
 WRITTEN = [page for page in DOCS.rglob("*.md") if "examples-source" not in page.parts]
-PAGES = sorted([HERE / "README.md", HERE / "README.ja.md", HERE / "CONTRIBUTING.md", *WRITTEN])
+PAGES = sorted([HERE / "README.md", *HERE.glob("README.??.md"), HERE / "CONTRIBUTING.md", *WRITTEN])
 BLOCK = re.compile(r"^```console\n(.*?)^```", re.S | re.M)
 SECONDS = re.compile(r"\d+\.\d (?:s\b|秒)")
 
@@ -22,13 +22,14 @@ SECONDS = re.compile(r"\d+\.\d (?:s\b|秒)")
 def rendered(page: str, home: Path | None = None) -> str:
     """Every `$ kumi ...` of a console block, with its output below it.
 
-    home: whose copy they run in; without one, a folder that holds examples/.
+    home: whose copy they run in; without one, a folder that holds examples/ and examples-zh/.
     """
     with TemporaryDirectory() as folder:
         if home:
             shutil.copytree(home, folder, dirs_exist_ok=True)
         else:
-            shutil.copytree(HERE / "examples", Path(folder, "examples"))
+            for name in ("examples", "examples-zh"):
+                shutil.copytree(HERE / name, Path(folder, name))
         return BLOCK.sub(lambda block: f"```console\n{_run(block[1], Path(folder))}```", page)
 
 

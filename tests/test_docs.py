@@ -178,8 +178,9 @@ def test_commands_print_what_a_page_says(path: Path) -> None:
 
 @pytest.fixture
 def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that holds examples/."""
-    (tmp_path / "examples").symlink_to(HERE / "examples")
+    """A folder that holds the examples."""
+    for name in ("examples", "examples-zh"):
+        (tmp_path / name).symlink_to(HERE / name)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
