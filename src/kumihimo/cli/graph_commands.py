@@ -133,7 +133,7 @@ def _show_entities(result: dict[str, Any]) -> None:
 
 
 def _show_entity(result: dict[str, Any]) -> None:
-    kinds = f" ({', '.join(result['types'])})" if result["types"] else ""
+    kinds = f" ({', '.join(map(translation.translate, result['types']))})" if result["types"] else ""
     printing.print_text(f"{result['name']}{kinds}, ", end="")
     printing.print_message(f"{result['mentions']:,} mentions")
     printing.print_styled(f"entities:{result['id']}", "dim")

@@ -335,7 +335,7 @@ def show_levels(levels: Iterable[results.CommunityLevel]) -> None:
 
 
 def show_methods(methods: Mapping[str, signature.Signature]) -> None:
-    printing.print_styled(f"{catalogue.AUTO} {translate('(default)')}", "bold")
+    printing.print_styled(translate(f"{catalogue.AUTO} (default)"), "bold")
     choice = "With a chat model, `wide` answers questions on many documents, `braid` all others. Without one, `braid`."
     printing.print_styled(f"  {translate(choice)}")
     for name, method in methods.items():

@@ -207,8 +207,8 @@ class _Catalogue:
 def _load_catalogue(language: str) -> _Catalogue:
     """Return the messages of a language.
 
-    Those in traditional characters are made of the simplified ones: first the words that differ in Taiwan and that
-    OpenCC does not know. Without the extra `zh` they stay simplified.
+    Those in traditional characters are made of the simplified ones by OpenCC, without the words for which we have
+    better ones of Taiwan. Without the extra `zh` they stay simplified.
     """
     translations = _read_texts(language.partition("-")[0])
     if language != "zh-Hant" or not find_spec("opencc"):
@@ -216,9 +216,11 @@ def _load_catalogue(language: str) -> _Catalogue:
     from opencc import OpenCC
 
     words, convert = _read_texts(language), OpenCC("s2twp").convert
-    known = re.compile("|".join(map(re.escape, words)))
-    found = {text: convert(known.sub(lambda word: words[word[0]], each)) for text, each in translations.items()}
-    return _Catalogue({text: each.translate(_TRADITIONAL_QUOTES) for text, each in found.items()})
+    known = re.compile(f"({'|'.join(map(re.escape, words))})")
+    parts = {
+        text: [words.get(part) or convert(part) for part in known.split(each)] for text, each in translations.items()
+    }
+    return _Catalogue({text: "".join(each).translate(_TRADITIONAL_QUOTES) for text, each in parts.items()})
 
 
 def _read_texts(name: str) -> dict[str, str]:
