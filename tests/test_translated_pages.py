@@ -31,7 +31,9 @@ def levels(path: Path) -> list[int]:
 
 @pytest.mark.parametrize("language", ["ja", "zh"])
 def test_the_pages_that_a_beginner_needs_are_translated(language: str) -> None:
-    names = {path.name for path in TRANSLATED if path.parent == ROOT / "docs" / language or f".{language}." in path.name}
+    names = {
+        path.name for path in TRANSLATED if path.parent == ROOT / "docs" / language or f".{language}." in path.name
+    }
     assert names == {f"README.{language}.md", *PAGES}
 
 
