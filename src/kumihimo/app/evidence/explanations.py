@@ -121,6 +121,7 @@ _MAX_PHRASES = 4
 _MAX_PHRASE_CHARS, _MAX_SUBJECT_CHARS, _MAX_LIST_CHARS = 40, 40, 60
 _MAX_PLACES = 20  # of one piece of evidence: a report may come from every passage
 _MAX_SNIPPET = 300  # characters
+_GAPS = {"ja": "。", "zh": "；", "zh-Hant": "；"}  # between clauses
 _NO_WORDS_TEXT = "has no word of the question; it may say it in other words"
 _VERBATIM_TEXT = "is typical of one part of the documents"
 
@@ -156,8 +157,7 @@ def describe_reason(reason: Reason) -> str:
         link if reason.continues else "",
     ]
     other = link or translate(_VERBATIM_TEXT if reason.verbatim else _NO_WORDS_TEXT)
-    gap = "；" if message_language().startswith("zh") else "; "
-    return gap.join(filter(None, clauses)) or other
+    return _GAPS.get(message_language(), "; ").join(filter(None, clauses)) or other
 
 
 def _describe_document(terms: Sequence[str]) -> str:
@@ -193,7 +193,10 @@ def _fits(phrases: Sequence[Phrase]) -> bool:
 
 
 def _quote(phrases: Sequence[Phrase]) -> str:
-    return join_words([f"“{shorten_line(phrase.text, _MAX_PHRASE_CHARS)}”" for phrase in phrases])
+    texts = [shorten_line(phrase.text, _MAX_PHRASE_CHARS) for phrase in phrases]
+    if message_language() == "ja":
+        return "".join(f"「{text}」" for text in texts)
+    return join_words([f"“{text}”" for text in texts])
 
 
 def explain_context(tracer: SourceTracer, question: str, context: Context) -> Context:
