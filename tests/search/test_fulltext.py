@@ -53,6 +53,17 @@ def test_a_word_counts_as_often_as_a_row_has_it(tmp_path: Path, uses: int) -> No
     index.store.close()
 
 
+def test_rows_without_words_change_no_lengths_of_others(tmp_path: Path) -> None:
+    texts = {"a": "sea " * 5, "b": "***", "c": "sea sky", "d": "!!!"}
+    index = keyword_notes(tmp_path, texts)
+    for left in ("abcd", "ac"):
+        index.build({id: texts[id] for id in left})
+        with index.store.read_transaction() as db:
+            assert KeywordIndex(db, "notes", codec(Note)).find_damage() == ""
+            assert Postings(db, "notes")._read_lengths().tolist() == [5, 1, 2, 1]
+    index.store.close()
+
+
 def test_each_row_is_checked_once(tmp_path: Path) -> None:
     texts = {f"n{i:04d}": "sea " * (1 + i % 50) + f"x{i}" for i in range(2000)}
     index = keyword_notes(tmp_path, texts)

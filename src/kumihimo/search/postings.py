@@ -142,7 +142,7 @@ class Postings:
             self._count(-1, -len(tokens))
         for segment in sorted(terms):
             places = [slot % _SEGMENT for slot in slots.values() if slot // _SEGMENT == segment]
-            self._remove_from_blocks(segment, sorted(terms[segment]), places)
+            self._remove_from_blocks(segment, sorted(terms[segment] - {_LENGTHS}), places)
 
     def _remove_from_blocks(self, segment: int, terms: list[str], places: list[int]) -> None:
         relation = self.db.relation(self.blocks)
@@ -180,7 +180,8 @@ class Postings:
                 if slot >= len(lengths) or lengths[slot] != len(tokens):
                     return f"its words are not those of {self.table}"
                 totals = [totals[0] + 1, totals[1] + len(tokens)]
-                expected += sum(_checksum(term, slot, n) for term, n in Counter(tokens[:_MAX_COUNT]).items())
+                counts = Counter(tokens[:_MAX_COUNT])
+                expected += sum(_checksum(term, slot, n) for term, n in counts.items() if term != _LENGTHS)
         if slots:
             return f"its rows are not those of {self.table}"
         stored_sum = sum(_checksum(term, *map(int, pair)) for term, block in self._all_blocks() for pair in block.T)
