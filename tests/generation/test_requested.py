@@ -602,6 +602,11 @@ def test_phrases_are_nouns_and_no_speakers() -> None:
     assert not {"make sure", "ANNA BELL", "Bell", "mended"} & names
 
 
+@pytest.mark.parametrize("text", ["", "harbour", "the harbour", "an old harbour wall"])
+def test_a_short_text_alone_has_no_topics(text: str) -> None:
+    assert collect_phrases([text]) == []
+
+
 def test_texts_in_japanese_have_no_topics() -> None:
     assert not collect_phrases([f"令和{n}年の議事録に、夜間開館の費用が載る。" for n in range(4)])
 

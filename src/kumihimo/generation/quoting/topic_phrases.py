@@ -150,7 +150,7 @@ class _Places:
 
     def find_uses(self, size: int) -> _Uses:
         """Return the uses of the phrases of so many words."""
-        is_name, last = self.stems >= 0, len(self.stems) - size
+        is_name, last = self.stems >= 0, max(len(self.stems) - size, 0)
         places = np.flatnonzero(np.logical_and.reduce([is_name[n : last + n] for n in range(size)]))
         keys = np.zeros(len(places), dtype=np.int64)
         for n in range(size):
