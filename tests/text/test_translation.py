@@ -14,7 +14,7 @@ from rich.cells import cell_len
 
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.text import translation
-from kumihimo.text.translation import choose_language, message_language, suggest_language, translate
+from kumihimo.text.translation import choose_language, find_language, message_language, suggest_language, translate
 from tests.cli_runner import kumi
 from tests.message_texts import expected, help_texts, messages
 from tests.screens import seen
@@ -122,6 +122,14 @@ def test_a_choice_comes_before_the_language_of_a_question() -> None:
 def test_an_unknown_language_is_named_with_the_known_ones() -> None:
     with pytest.raises(SettingsError, match=r"no language 'fr'. Known: en, ja, zh, zh-Hant"):
         choose_language("fr")
+
+
+@pytest.mark.parametrize(
+    ("locale", "language"),
+    [("zh_Hans_HK.UTF-8", "zh"), ("zh-Hans-TW", "zh"), ("zh_TW@radical", "zh-Hant"), ("ja@x", "ja"), ("", "")],
+)
+def test_the_script_of_a_locale_comes_before_its_country(locale: str, language: str) -> None:
+    assert find_language(locale) == language
 
 
 # -- the command line

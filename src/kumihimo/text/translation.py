@@ -41,8 +41,8 @@ def find_language(locale: str) -> str:
     >>> [find_language(name) for name in ("ja_JP.UTF-8", "zh-CN", "zh_TW.UTF-8", "zh-Hant-HK", "de", "C")]
     ['ja', 'zh', 'zh-Hant', 'zh-Hant', '', '']
     """
-    language, *rest = re.split(r"[-_.]", locale.lower())
-    if language == "zh" and {"hant", "tw", "hk", "mo"} & {*rest}:
+    language, *rest = re.split(r"[-_.@]", locale.lower())
+    if language == "zh" and "hans" not in rest and {"hant", "tw", "hk", "mo"} & {*rest}:
         return "zh-Hant"
     return language if language in LANGUAGES else ""
 
