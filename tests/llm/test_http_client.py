@@ -41,6 +41,23 @@ def score(url: str) -> None:
     connect_model(client, client.server, Budget(), Account("", "m", client.prices))(TextsRequest([SECRET], "?"))
 
 
+# -- addresses
+
+
+@pytest.mark.parametrize(
+    ("end", "target"),
+    [
+        ("/", b"/v1/chat/completions"),
+        ("?tenant=a", b"/v1/chat/completions?tenant=a"),
+        ("/a%2Fb/?tenant=a/b", b"/v1/a%2Fb/chat/completions?tenant=a/b"),
+    ],
+)
+def test_the_route_comes_before_the_query_of_an_address(end: str, target: bytes) -> None:
+    with run_raw_server(completion("Thanks.")) as server:
+        assert ask(server.url + end) == "Thanks."
+        assert server.requests[0].startswith(b"POST " + target + b" ")
+
+
 # -- redirects
 
 
@@ -164,7 +181,7 @@ def test_a_key_in_the_middle_of_a_stream_is_hidden(monkeypatch: pytest.MonkeyPat
             send(ChatRequest([{"role": "user", "content": "?"}], on_token=print))
 
 
-@pytest.mark.parametrize("host", ["é_é", "１"])
+@pytest.mark.parametrize("host", ["é_é", "１", "a..b", "a" * 64 + ".test"])
 def test_a_host_that_no_name_can_be_is_named(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUMI_OFFLINE", "0")
     with pytest.raises(SettingsError, match=f"no valid request to http://{host}/v1: check base_url"):

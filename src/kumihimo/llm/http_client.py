@@ -85,7 +85,8 @@ def _join_url(url: str, route: str, api_version: str) -> "URL":
     import httpx2
 
     base = httpx2.URL(url)
-    joined = base.copy_with(raw_path=base.raw_path.rstrip(b"/") + route.encode())
+    path, mark, query = base.raw_path.partition(b"?")
+    joined = base.copy_with(raw_path=path.rstrip(b"/") + route.encode() + mark + query)
     return joined.copy_add_param("api-version", api_version) if api_version else joined
 
 

@@ -176,7 +176,7 @@ class ModelServer:
         client = self.client
         try:
             return client.send(method, route, body, **options)
-        except (httpx2.LocalProtocolError, httpx2.InvalidURL):  # as for a host that no name can be
+        except (httpx2.LocalProtocolError, httpx2.InvalidURL, UnicodeError):  # as for a host that no name can be
             raise SettingsError(f"no valid request to {self.display_url}: check base_url and the key") from None
         except (httpx2.ReadTimeout, httpx2.WriteTimeout):
             raise LateReply(f"{self.display_url} did not answer within {self.timeout:g} s", paid=True) from None
