@@ -55,6 +55,16 @@ def test_many_silent_requests_are_said_once(
     assert caplog.messages == [f"waiting for {URL}: no answer for 10 s"]
 
 
+def test_a_forked_process_does_not_wait_for_requests_of_its_parent(
+    notes: WaitNotes, clock: FakeClock, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with notes.watch(URL):
+        monkeypatch.setattr(wait_notes, "getpid", lambda: -1)
+        stay_silent(notes, clock, 1, 30.0)
+    assert clock.waits == [10]
+    assert caplog.messages == []
+
+
 def test_a_request_that_begins_later_has_its_own_ten_seconds(
     notes: WaitNotes, clock: FakeClock, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from os import getpid
 from threading import Lock, Thread
 from time import monotonic, sleep
 
@@ -20,6 +21,7 @@ class WaitNotes:
         self._last_failure = self._last_silence = -_NEXT_SILENCE  # times of `monotonic`
         self._silent: dict[object, float] = {}  # requests without an answer, and when they began
         self._watcher: Thread | None = None
+        self._process = getpid()
         self._lock = Lock()
 
     def note_failure(self, url: str, failure: str, waited: float, next_step: str) -> None:
@@ -40,15 +42,18 @@ class WaitNotes:
         """Warn while a server gives no answer to a request."""
         request = object()
         with self._lock:
+            if self._process != getpid():  # forked: it has neither the threads nor the requests of its parent
+                self._process = getpid()
+                self._silent.clear()
             self._silent[request] = monotonic()
-            if not (self._watcher and self._watcher.is_alive()):  # a forked process has no thread of its parent
+            if not (self._watcher and self._watcher.is_alive()):
                 self._watcher = Thread(target=self._note_silence, args=(url,), daemon=True)
                 self._watcher.start()
         try:
             yield
         finally:
             with self._lock:
-                del self._silent[request]
+                self._silent.pop(request, None)
 
     def _note_silence(self, url: str) -> None:
         """Warn from time to time until there are no requests."""
