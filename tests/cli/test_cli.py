@@ -557,7 +557,7 @@ def test_the_real_command(tmp_path: Path) -> None:
     ran = run_kumi("ask", "組紐はいつ届きますか", cwd=tmp_path, env=plain, stdin=subprocess.DEVNULL, encoding="utf-8")
     assert (ran.returncode, ran.stdout) == (
         0,
-        "最も近い箇所:\n\n[1] 工房/組紐.txt, 1 行目\n    組紐は十月に届きます。\n",
+        "参考になりそうな箇所:\n\n[1] 工房/組紐.txt, 1 行目\n    組紐は十月に届きます。\n",
     )
     assert "\x1b" not in ran.stdout
 

@@ -137,7 +137,7 @@ def test_what_the_status_says_is_in_the_language_of_the_reader(capsys: Capture) 
     copy_context().run(show)
     lines = capsys.readouterr().out.splitlines()
     assert (lines[0], lines[-1]) == (
-        "最も近い箇所:",
+        "参考になりそうな箇所:",
         "これに答える記述は見つかりませんでした。",
     )
 

@@ -128,7 +128,7 @@ def test_documents_are_selected_by_what_the_question_says(
         ("Which knots are from 2023?", "1 of 5 documents (folder: knots, date: 2023):", 1),
         ("What is the newest knot?", "1 of 5 documents (folder: knot, newest: 2024):", 1),
         ("Which knots mention hemp?", "1 of 5 documents (text: hemp, folder: knots):", 1),
-        ("saiフォルダの文書を一覧にして", "5件の文書のうち1件（フォルダ：sai）：", 1),
+        ("saiフォルダの文書を一覧にして", "5件の文書のうち1件（フォルダー：sai）：", 1),
         ("sai里有几个文件？", "5份文档中的1份（文件夹：sai）：", 1),
         ("What is in the knots folder?", "2 documents", 2),
         ("List the documents of 2022", "1 of 5 documents (date: 2022):", 1),

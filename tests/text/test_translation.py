@@ -77,7 +77,7 @@ def test_messages_are_found_however_they_are_raised() -> None:
 def test_values_are_filled_in_and_messages_within_messages_are_translated() -> None:
     message = f"--again x: {describe_unknown('method', 'bm52', ['bm25', 'naive'])}"
     assert translate(message, "ja") == (
-        "--again x: 'bm52' という手法はありません。'bm25' のことですか。使えるもの: bm25, naive"
+        "--again x: 'bm52' という手法はありません。'bm25' のことですか。指定できるもの: bm25, naive"
     )
     assert translate(message, "en") == message
 
@@ -142,7 +142,7 @@ def test_the_script_of_a_locale_comes_before_its_country(locale: str, language: 
         (["--lang", "ja", "status"], "zh", "kumi: .kumi に索引がありません。`kumi index PATH` で作ってください"),
         (["status"], "zh", "kumi: .kumi 中没有索引：请用 `kumi index PATH` 建立"),
         (["status"], "", "kumi: there is no index in .kumi: make one with `kumi index PATH`"),
-        (["status", "--lang", "fr"], "ja", "kumi: 'fr' という言語はありません。使えるもの: en, ja, zh"),
+        (["status", "--lang", "fr"], "ja", "kumi: 'fr' という言語はありません。指定できるもの: en, ja, zh"),
         (
             ["statu"],
             "ja",
@@ -151,7 +151,7 @@ def test_the_script_of_a_locale_comes_before_its_country(locale: str, language: 
         (
             ["index", "--max-calls", "x"],
             "ja",
-            "kumi: '--max-calls' の値が正しくありません: 整数を書いてください。`kumi index --help` をご覧ください",
+            "kumi: '--max-calls' の値が正しくありません: 整数を指定してください。`kumi index --help` をご覧ください",
         ),
     ],
 )

@@ -82,7 +82,7 @@ _WORDING: Mapping[str, Mapping[str, str]] = {
     "mention": {"en": "text: {value}", "ja": "本文：{value}", "zh": "正文：{value}", "zh-Hant": "正文：{value}"},
     "folder": {
         "en": "folder: {value}",
-        "ja": "フォルダ：{value}",
+        "ja": "フォルダー：{value}",
         "zh": "文件夹：{value}",
         "zh-Hant": "資料夾：{value}",
     },
