@@ -489,6 +489,13 @@ RETURNED = (
     "{0} says: {1}; it asks to wait {2}: run it again after that, or set a longer `patience`",
 )
 
+# What the log warns of.
+LOGGED = (
+    "{0} needs {1}: building them",
+    "{0} needs tables that are not built yet; another process builds: going on without",
+    "{0} needs tables that are not built yet; another process builds: waiting for it",
+)
+
 # The types of settings, as an error names them.
 TYPES = (
     "true or false",
@@ -511,7 +518,7 @@ def expected() -> dict[str, str]:
     found = {
         **help_texts(),
         **dict.fromkeys(FOREIGN, "another library"),
-        **dict.fromkeys((*RETURNED, *TYPES), "a function"),
+        **dict.fromkeys((*RETURNED, *LOGGED, *TYPES), "a function"),
     }
     for text, module in {**messages(), **page_texts()}.items():
         found.setdefault(text.strip(), module)

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from docs.translations import ROOT, TRANSLATED, changed_sections, english_page, section_digests, write_digests
 
+from kumihimo.text.translation import translate
+
 PAGES = "install.md", "first-steps.md", "asking.md", "formats.md", "troubleshooting.md"
 CJK = "[\u3001-\u30ff\u3400-\u9fff\uff01-\uff60]"
 
@@ -29,6 +31,11 @@ def levels(path: Path) -> list[int]:
     return [len(mark) for mark in re.findall(r"^(#+) ", prose(path), re.M)]
 
 
+def first_cells(path: Path) -> list[str]:
+    """The code in the first column of its tables."""
+    return [code.strip() for _, code in re.findall(r"^\| (`+)(.+?)\1 \|", path.read_text(encoding="utf-8"), re.M)]
+
+
 @pytest.mark.parametrize("language", ["ja", "zh"])
 def test_the_pages_that_a_beginner_needs_are_translated(language: str) -> None:
     names = {
@@ -46,6 +53,13 @@ def test_a_page_translates_the_english_page_of_today(path: Path) -> None:
 @each_page
 def test_a_page_has_the_sections_of_the_english_page(path: Path) -> None:
     assert levels(path) == levels(english_page(path))
+
+
+@pytest.mark.parametrize("language", ["ja", "zh"])
+def test_the_messages_of_a_page_are_those_in_its_language(language: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kumihimo.text.translation.fit_commands", str)  # the commands of this installation
+    english, page = (ROOT / "docs" / folder / "troubleshooting.md" for folder in ("", language))
+    assert first_cells(page) == [translate(message, language) for message in first_cells(english)]
 
 
 @each_page

@@ -532,6 +532,7 @@ def test_methods_chosen_and_changed(kumi: Run) -> None:
     kumi("index", "notes", "--methods", "bm25")
     assert kumi("ask", "ferry")[0] == 0  # the method that the index was built for
     assert kumi("ask", "ferry", "-m", "naive")[2].startswith("naive needs chunks: building them\n")
+    assert kumi("ask", "ferry", "-m", "local", "--lang", "ja")[2].startswith("local に必要な ")
     assert kumi("index", "--methods", " bm25, naive ")[0] == 0
     assert kumi("ask", "ferry")[0] == 0
 

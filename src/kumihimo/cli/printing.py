@@ -63,7 +63,8 @@ class TerminalHandler(logging.Handler):
     """A log on standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        print_text(self.format(record), errors=True)
+        text = self.format(record)
+        print_text(translate(text) if record.levelno >= logging.WARNING else text, errors=True)
 
 
 def make_console(*, errors: bool = False) -> Console:
