@@ -1,5 +1,6 @@
 """the command `kumi` -> its command line; Ctrl-C and missing memory end it with one line, also while it is imported."""
 
+import atexit
 import gc
 import os
 import sys
@@ -10,7 +11,9 @@ from types import TracebackType
 
 def run_kumi() -> None:
     """Run the command line."""
-    gc.set_threshold(50_000)  # modules are no garbage: at the usual 700, a start would look for some again and again
+    gc.set_threshold(50_000)  # at the usual 700, a start would look for garbage again and again
+    gc.disable()  # until the command is imported: modules are no garbage
+    atexit.register(gc.freeze)  # nor is anything when the process ends
     sys.excepthook = _print_traceback
     _replace_closed_streams()
     # our matrices are small: threads of BLAS would only wait for each other, which doubles the CPU time of reports

@@ -1,5 +1,6 @@
 """functions -> commands of a group, with help in the language of messages."""
 
+import gc
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -196,6 +197,8 @@ class TranslatedGroup(_Translated, TyperGroup):
         epilog = format_examples(examples, self.rich_markup_mode == "rich")
         decorate = group.command(name, cls=TranslatedCommand, epilog=epilog, rich_help_panel=panel or None)
         decorate(expand_option_groups(getattr(import_module(f"kumihimo.cli.{module}"), function)))
+        gc.freeze()
+        gc.enable()
         return typer.main.get_group(group).commands[name]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
