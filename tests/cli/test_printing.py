@@ -16,7 +16,8 @@ from rich.cells import cell_len
 
 import kumihimo.cli
 from kumihimo.cli import printing
-from kumihimo.cli.printing import _NO_LINE_START, LineWrapper
+from kumihimo.cli.line_ends import _NO_LINE_START
+from kumihimo.cli.printing import LineWrapper
 from kumihimo.core import redaction
 from kumihimo.core.control_characters import make_visible
 

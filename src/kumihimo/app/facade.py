@@ -14,7 +14,6 @@ from kumihimo.app.ask.questions import answer_from_one_build, lacking_method, op
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.sparql import run_sparql
 from kumihimo.app.build import build_missing
-from kumihimo.app.build.graph_edits import edit_graph
 from kumihimo.app.opened.open_index import DEFAULT_FOLDER, IndexPlace, OpenIndex, connect_index, open_index
 from kumihimo.core.answer import Answer
 from kumihimo.core.cancel import CancelToken
@@ -238,9 +237,10 @@ class Kumihimo:
         """Add a line to aliases.txt, and return its lines.
 
         The next `index` applies them to the graph. line: as `text.graph_edits` describes it. undo: remove it instead.
-        Each comes with whether it matches anything. Raises SettingsError for a line that contradicts another or matches
-        nothing.
+        Each comes with whether it matches anything. Raises SettingsError if a line contradicts another or has no match.
         """
+        from kumihimo.app.build.graph_edits import edit_graph
+
         with self.snapshot("mentions") as snapshot:
             return edit_graph(self.opened, snapshot, line, undo=undo)
 

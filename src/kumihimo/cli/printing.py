@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
-import re
+import os
 import sys
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from itertools import zip_longest
 from threading import Lock, Timer
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from kumihimo.cli import line_ends
 from kumihimo.core.control_characters import escape_controls, make_visible
 from kumihimo.core.redaction import hide_secrets, redact
 from kumihimo.text.translation import message_language, translate
@@ -26,17 +26,13 @@ if TYPE_CHECKING:
     from kumihimo.core.task import Progress, ProgressEvent
     from kumihimo.llm.protocols import TokenCallback
 
+Style = tuple[int, int, str]  # start, end, style
 _MIN_WIDTH = 10  # columns of a line
 _MIN_LABEL = 30  # columns of a step's name, so that the bar stands still
 _QUIET_SECONDS = 1.0  # before a person is told what goes on
 _MAX_WORD = 1000  # characters of a word that wait for its end, since a key is hidden as a whole
 _MAX_COLUMNS = 10_000  # no wrapping for programs
 _MAX_TABLE = 120  # columns
-_CJK = r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uff60]"
-_NO_LINE_END = "「『（【〈《〔"  # never at the end of a line
-_NO_LINE_START = "、。，．！？」』）】〉》〕ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ"  # never at the start of a line
-_WORD = rf"[{_NO_LINE_END}]*(?:{_CJK}|(?:(?!{_CJK})\S)+)[{_NO_LINE_START}]*"
-_PARTS = re.compile(rf"\n|[^\S\n]+|{_WORD}|\S")
 
 
 def print_text(text: str = "", *, end: str = "\n", flush: bool = False, errors: bool = False) -> None:
@@ -84,47 +80,69 @@ def make_console(*, errors: bool = False) -> Console:
     return console
 
 
-def print_styled(text: str, style: str = "", *, hanging: int = 0, errors: bool = False) -> None:
+def print_styled(text: str, style: str = "", indent: int = 0, *, hanging: int = 0, errors: bool = False) -> None:
     """Print a text in a style, wrapped on a terminal.
 
-    hanging: see `print_wrapped`. errors: on standard error.
+    indent, hanging: see `print_wrapped`. errors: on standard error.
     """
-    print_wrapped(styled_text(text, style), hanging=hanging, errors=errors)
+    shown = visible_text(text)
+    print_wrapped(shown, [(0, len(shown), style)], indent, hanging=hanging, errors=errors)
 
 
-def print_wrapped(text: Text, indent: int = 0, *, hanging: int = 0, errors: bool = False) -> None:
-    """Print a text that a terminal wraps between words.
+def print_wrapped(
+    text: str, styles: Iterable[Style] = (), indent: int = 0, *, hanging: int = 0, errors: bool = False
+) -> None:
+    """Print a visible text that a terminal wraps between words.
 
-    Japanese and Chinese text is wrapped too, as their rules of punctuation say.
+    Japanese and Chinese text is wrapped too, as their rules of punctuation say. A program gets the lines as they are.
 
-    indent: columns before each line; a continued line has the spaces of the line before it, and `hanging` more.
-    errors: on standard error.
+    styles: of parts of the text. indent: columns before each line; a continued line has the spaces of the line before
+    it, and `hanging` more. errors: on standard error.
     """
-    from rich.text import Text
+    if "\t" not in text and not _may_be_terminal(errors=errors):
+        for row in map(str.rstrip, text.split("\n")):
+            print(" " * indent + row if row else "", flush=True, file=sys.stderr if errors else sys.stdout)
+        return
+    from rich.text import Span, Text
 
-    console = make_console(errors=errors)
-    for line in text.split("\n", allow_blank=True):
+    console, styled = make_console(errors=errors), Text(text, spans=[Span(*style) for style in styles])
+    for line in styled.split("\n", allow_blank=True):
         plain = line.plain
         more = len(plain) - len(plain.lstrip()) + hanging
         width = max(console.width - indent - more, _MIN_WIDTH) if console.is_terminal else 0
-        for i, part in enumerate(line.divide(find_line_starts(plain, width, more)) if width else [line]):
+        for i, part in enumerate(line.divide(line_ends.find_line_starts(plain, width, more)) if width else [line]):
             part.rstrip()
             left = indent + (more if i else 0)
             console.print(Text(" " * left if part else "") + part, soft_wrap=True)
+
+
+def _may_be_terminal(*, errors: bool = False) -> bool:
+    """Return whether rich may take a stream for a terminal.
+
+    It is imported only then.
+    """
+    stream = sys.stderr if errors else sys.stdout
+    return stream.isatty() or not os.environ.keys().isdisjoint(("FORCE_COLOR", "TTY_COMPATIBLE"))
 
 
 def fits_line(line: str, indent: int = 0) -> bool:
     """Return whether a line fits the terminal, or a readable width."""
     from rich.cells import cell_len
 
-    return indent + cell_len(line) <= min(make_console().width, _MAX_TABLE)
+    width = make_console().width if _may_be_terminal() else _MAX_TABLE
+    return indent + cell_len(line) <= min(width, _MAX_TABLE)
+
+
+def visible_text(text: str) -> str:
+    """Return a text as `print_text` prints it."""
+    return make_visible(hide_secrets(text))
 
 
 def styled_text(text: str, style: str = "") -> Text:
     """Return a text for a console, as `print_text` prints it."""
     from rich.text import Text
 
-    return Text(make_visible(hide_secrets(text)), style)
+    return Text(visible_text(text), style)
 
 
 def print_note(message: str) -> None:
@@ -292,42 +310,6 @@ def format_decimals(value: float | None, digits: int) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
 
 
-# -- where lines end
-
-
-def find_line_starts(text: str, width: int, more: int) -> list[int]:
-    """Return where lines of this width begin, after the first.
-
-    Words stay whole, even if one is longer than a line. more: columns that the first line has in addition.
-
-    >>> find_line_starts("The long old breakwater", 12, 2)
-    [13]
-    """
-    from rich.cells import cell_len
-
-    starts, start, column = [], 0, -more
-    for match in _PARTS.finditer(text):
-        size = cell_len(match[0])
-        if column + size > width and not match[0].isspace() and text[start : match.start()].strip():
-            start, column = match.start(), 0
-            starts.append(start)
-        column += size
-    return starts
-
-
-def align_cells(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a line for each row, its cells below each other.
-
-    >>> align_cells([["Fare", "Crowns"], ["大人", "9"]])
-    ['Fare  Crowns', '大人  9']
-    """
-    from rich.cells import cell_len, set_cell_size
-
-    cells = [[cell.strip() for cell in row] for row in rows]
-    widths = [max(map(cell_len, column)) for column in zip_longest(*cells, fillvalue="")]
-    return ["  ".join(map(set_cell_size, row, widths)).rstrip() for row in cells]
-
-
 # -- a text that arrives in pieces
 
 
@@ -364,7 +346,7 @@ class LineWrapper:
             print_text(text[:end], end="", flush=True)
             self.pending_word = text[end:]
             return
-        *parts, self.pending_word = _PARTS.findall(text) or [""]
+        *parts, self.pending_word = line_ends.split_words(text) or [""]
         for part in parts:
             self._print_part(part)
 

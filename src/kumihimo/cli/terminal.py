@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, groupby, islice, repeat
+from itertools import accumulate, chain, groupby, islice, pairwise, repeat
 from typing import TYPE_CHECKING
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.opened import catalogue
 from kumihimo.app.settings.trust import TrustRequired
-from kumihimo.cli import printing
+from kumihimo.cli import line_ends, printing
 from kumihimo.core import signature, wiring
 from kumihimo.core.answer import TRUNCATION_NOTE, Answer
 from kumihimo.core.context import Context, Evidence
@@ -22,8 +22,6 @@ from kumihimo.text import sentences, tokens
 from kumihimo.text.translation import translate
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from kumihimo.app.opened import results
 
 NO_MODEL = (
@@ -140,9 +138,9 @@ def _print_lines(text: str, terms: Collection[str] | None = None, *, indent: int
     """
     plain = text if terms is None else _MARKDOWN_BOLD.sub(r"\1", text)
     for line in _align_tables(plain.splitlines(), indent):
-        marked = _show_bold(line) if terms is None else _mark_terms(line, terms)
+        shown, bold = _show_bold(line) if terms is None else _mark_terms(line, terms)
         item = _LIST_ITEM.match(line)
-        printing.print_wrapped(marked, indent, hanging=len(item[0]) if item else 0)
+        printing.print_wrapped(shown, bold, indent, hanging=len(item[0]) if item else 0)
 
 
 def _align_tables(lines: Iterable[str], indent: int) -> Iterator[str]:
@@ -152,27 +150,21 @@ def _align_tables(lines: Iterable[str], indent: int) -> Iterator[str]:
     """
     for is_table, group in groupby(lines, key=lambda line: bool(_TABLE_ROW.fullmatch(line))):
         rows = list(group)
-        aligned = printing.align_cells([_CELL_END.split(row.strip()[1:-1]) for row in rows]) if is_table else rows
+        aligned = line_ends.align_cells([_CELL_END.split(row.strip()[1:-1]) for row in rows]) if is_table else rows
         yield from aligned if all(map(printing.fits_line, aligned, repeat(indent))) else rows
 
 
-def _mark_terms(line: str, terms: Collection[str]) -> Text:
+def _mark_terms(line: str, terms: Collection[str]) -> tuple[str, list[printing.Style]]:
     """Return a line with its matching words in bold."""
-    marked = printing.styled_text(line)
-    for span in tokens.mark_matches(marked.plain, terms):
-        marked.stylize("bold", *span)
-    return marked
+    shown = printing.visible_text(line)
+    return shown, [(*span, "bold") for span in tokens.mark_matches(shown, terms)]
 
 
-def _show_bold(line: str) -> Text:
+def _show_bold(line: str) -> tuple[str, list[printing.Style]]:
     """Return a line with what Markdown writes in bold."""
     pieces = _MARKDOWN_BOLD.split(line)
-    shown, end = printing.styled_text("".join(pieces)), 0
-    for i, piece in enumerate(pieces):
-        if i % 2:
-            shown.stylize("bold", end, end + len(piece))
-        end += len(piece)
-    return shown
+    ends = list(accumulate(map(len, pieces)))
+    return printing.visible_text("".join(pieces)), [(*span, "bold") for span in list(pairwise(ends))[::2]]
 
 
 def show_followups(answer: Answer) -> None:
@@ -197,9 +189,9 @@ def show_evidence(
         _show_places(rank, (numbers or {}).get(item.reference), spans)
         _print_title(item, spans)
         if reasons:
-            printing.print_wrapped(printing.styled_text(item.explanation.reason.text, "green"), _INDENT)
+            printing.print_styled(item.explanation.reason.text, "green", _INDENT)
         snippet = _MARKDOWN_BOLD.sub(r"\1", item.explanation.snippet)
-        printing.print_wrapped(_mark_terms(snippet, terms), _INDENT)
+        printing.print_wrapped(*_mark_terms(snippet, terms), _INDENT)
         printing.print_text()
 
 
@@ -223,8 +215,9 @@ def _print_title(item: Evidence, spans: Iterable[Span]) -> None:
     """Print the id for `kumi trace` after the title."""
     title = sentences.shorten_title(getattr(item.record, "title", ""), _MAX_TITLE)
     is_new = title and not any(title in span.location for span in spans)
-    id = printing.styled_text(f"{'  ' if is_new else ''}{':'.join(item.reference)}", "dim")
-    printing.print_wrapped(printing.styled_text(title if is_new else "") + id, _INDENT)
+    before = f"{printing.visible_text(title)}  " if is_new else ""
+    shown = before + printing.visible_text(":".join(item.reference))
+    printing.print_wrapped(shown, [(len(before), len(shown), "dim")], _INDENT)
 
 
 def show_reasons(answer: Answer) -> None:
@@ -234,7 +227,7 @@ def show_reasons(answer: Answer) -> None:
     for rank, item in enumerate(answer.context.top(_MAX_EXPLAINED), 1):
         assert item.explanation
         _show_places(rank, numbers.get(item.reference), _row_places(item))
-        printing.print_wrapped(printing.styled_text(item.explanation.reason.text, "green"), _INDENT)
+        printing.print_styled(item.explanation.reason.text, "green", _INDENT)
 
 
 def show_search_notes(snapshot: Snapshot, context: Context) -> None:
