@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kumihimo.text.question import ParsedQuestion
-from kumihimo.text.question_types import extract_topic
+from kumihimo.text.question_types import extract_topic, question_pattern
 from kumihimo.text.tokens import subject_terms
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -116,3 +116,11 @@ def test_content_words(question: str) -> None:
 def test_a_question_on_the_whole_corpus_is_read_widely(question: str) -> None:
     assert ParsedQuestion(question).is_on_all
     assert ParsedQuestion(question).wide_topic == ""
+
+
+@pytest.mark.parametrize("name", ["cjk function", "cjk corpus", "cjk generic"])
+def test_patterns_of_japanese_and_chinese_match_nothing_in_ascii(name: str) -> None:
+    """So they are not compiled for an ASCII question."""
+    assert not question_pattern(name).search(
+        "".join(map(chr, range(128))) + " ".join(q for _, q in QUERY_TYPES if q.isascii())
+    )

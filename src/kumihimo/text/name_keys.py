@@ -42,7 +42,8 @@ def name_key(name: str) -> str:
     """
     plain = _CJK_LEGAL_FORM.sub("", normalize("NFKC", name).strip())
     lowered = _POSSESSIVE.sub("", _ACRONYM_PLURAL.sub("", plain).casefold()).replace("'", "").replace("’", "")
-    words = re.sub(_CJK_SPACE, "", " ".join(_WORDS.findall(lowered)))
+    words = " ".join(_WORDS.findall(lowered))
+    words = words if words.isascii() else re.sub(_CJK_SPACE, "", words)
     words = _INITIALS.sub(lambda match: match[0].replace(" ", ""), words)
     parts = words.split(" ")
     legal_forms = _LEGAL_FORMS | _SHORT_LEGAL_FORMS if _LEGAL_FORM_END.search(plain) else _LEGAL_FORMS

@@ -29,7 +29,7 @@ _CELL = re.compile(
 _BRACKETS = re.compile(r"([^\d()]{0,4})\(([^()]+)\)([^\d()]{0,12})")
 _INVISIBLE = re.compile("[\u200b-\u200f\u061c\u2060-\u2069\ufeff]")
 _SUPERSCRIPT = re.compile("[¹²³⁰-⁹]")  # an exponent or the sign of a note: never a digit of the number
-_ASIAN = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")  # of countries with a decimal point
+_ASIAN = "[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]"  # of countries with a decimal point; compiled at the first use
 _MAX_CHARS, _MAX_DIGITS = 60, 24  # of a number with its unit; of a part of it, so that sums are exact
 
 
@@ -197,7 +197,7 @@ def _unclear_signs(found: Sequence[_Cell]) -> Iterator[str]:
     A triangle is a minus in Japan and a rise elsewhere. Brackets around each plain number may count the rows.
     """
     triangles = [cell for cell in found if cell.sign and cell.sign in "△▲▼▽"]
-    if not all(_ASIAN.search(cell.unit) or cell.sign == "△" for cell in triangles) or any(
+    if not all(re.search(_ASIAN, cell.unit) or cell.sign == "△" for cell in triangles) or any(
         cell.sign in "▼▽" for cell in triangles
     ):
         yield triangles[0].text
@@ -231,7 +231,7 @@ def _fitting_styles(styles: set[int], found: Sequence[_Cell], others: Sequence[s
     marked = {re.sub("[1-9]", "1", text) for text in others if re.search(f"[{_SYMBOLS}%]|{_CODES}", text)}
     money = [cell for text in marked if (cell := _read_cell(text)) and cell.is_money]
     styles = styles & _common_styles([*found, *money]) or styles
-    has_point = english or any(_ASIAN.search(text) for text in [*others, *(cell.unit for cell in found)])
+    has_point = english or any(re.search(_ASIAN, text) for text in [*others, *(cell.unit for cell in found)])
     has_point = has_point or all(_COMMA_GROUPS.fullmatch(cell.unit) for cell in found)
     if has_point and any("," in cell.text for cell in found):
         styles = {style for style in styles if _STYLES[style][0] != ","} or styles

@@ -11,7 +11,7 @@ from pathlib import Path
 from kumihimo.core.context import Question
 from kumihimo.core.digests import replace_surrogates
 from kumihimo.text.dates import DATE_HINT, find_dates, list_dates
-from kumihimo.text.question_types import class_stems, extract_topic, has_broad_words, question_pattern
+from kumihimo.text.question_types import class_stems, cut_pattern, extract_topic, has_broad_words, question_pattern
 from kumihimo.text.scripts import find_words, fold_text
 from kumihimo.text.tokens import STOPWORDS, content_tokens, locate_words, subject_terms
 
@@ -158,7 +158,7 @@ class ParsedQuestion(Question):
         [False, True, True, False, True]
         """
         names = question_pattern("name").finditer(self.text)
-        words = find_words(_AFTER_APOSTROPHE.sub("", question_pattern("cjk function").sub(" ", self.text.lower())))
+        words = find_words(_AFTER_APOSTROPHE.sub("", cut_pattern("cjk function", self.text.lower())))
         return not STOPWORDS.issuperset(words) or any(name[0] != "I" for name in names)
 
     @cached_property
@@ -173,7 +173,7 @@ class ParsedQuestion(Question):
         >>> [sorted(ParsedQuestion(text).corpus_terms) for text in ("What are the main themes?", "the old ferry")]
         [[], ['ferry', 'old']]
         """
-        rest = question_pattern("cjk corpus").sub(" ", self.text)
+        rest = cut_pattern("cjk corpus", self.text)
         subjects = self.wording.subjects
         terms = subjects if rest == self.text else frozenset(subject_terms(rest))
         return terms - class_stems("corpus") or (subjects if self.asks_one_fact else frozenset())
@@ -205,7 +205,7 @@ class ParsedQuestion(Question):
         [True, False, False]
         """
         pattern = question_pattern
-        if pattern("cjk").search(self.text):
+        if not self.text.isascii() and pattern("cjk").search(self.text):
             one_fact = pattern("single fact").search(pattern("cjk parts").sub("", self.text))
             return bool(pattern("cjk broad").search(self.text)) and not (
                 one_fact or pattern("cjk name").search(self.text)

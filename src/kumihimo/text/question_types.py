@@ -26,8 +26,8 @@ def extract_topic(question: str) -> str:
     >>> subject_terms(extract_topic("嘉宾们如何看待教育？"))
     ['教育']
     """
-    if _matches("cjk", question):
-        rest = question_pattern("cjk corpus").sub(" ", question_pattern("cjk generic").sub(" ", question))
+    if not question.isascii() and _matches("cjk", question):
+        rest = cut_pattern("cjk corpus", cut_pattern("cjk generic", question))
         return rest if subject_terms(rest) else ""
     generic = class_stems("corpus", "generic", *(name for name in _CLASSES if name != "people"))
     return " ".join(word for word in question.split() if not generic.issuperset(subject_terms(word)))
@@ -97,6 +97,14 @@ def question_pattern(name: str) -> re.Pattern[str]:
     True
     """
     return re.compile(_pattern_text(name))
+
+
+def cut_pattern(name: str, text: str) -> str:
+    """Return a text with a space in place of each match.
+
+    The patterns of Japanese and Chinese match nothing in ASCII, and take longest to compile.
+    """
+    return text if text.isascii() and name.startswith("cjk") else question_pattern(name).sub(" ", text)
 
 
 def _pattern_text(name: str) -> str:

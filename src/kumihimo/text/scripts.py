@@ -21,7 +21,7 @@ _INVISIBLE = (
     f"\U000e0100-\U000e01ef{_INNER_MARKS}]"
 )
 KANA, IDEOGRAPHS = re.compile("[\u3041-\u3096\u30a1-\u30fa]"), re.compile("[々〆\u3400-\u9fff]")
-_CJK_CHAR = re.compile("[々〆\u3400-\u9fff\u30a1-\u30fa\u30fc]")
+_CJK_CHAR = "[々〆\u3400-\u9fff\u30a1-\u30fa\u30fc]"  # compiled at the first use
 _NEEDS_FOLDING = re.compile("[^\0-\xac\xae-\u02ff\u2010-\u2029\u202f-\u205f\u3000-\u30ff\u3400-\u9fff]")
 
 
@@ -89,4 +89,4 @@ def is_chinese(text: str) -> bool:
 
 def has_cjk(text: str) -> bool:
     """Return whether a text holds ideographs or katakana."""
-    return not text.isascii() and bool(_CJK_CHAR.search(text))
+    return not text.isascii() and bool(re.search(_CJK_CHAR, text))

@@ -107,6 +107,8 @@ def script_language(question: str, evidence: str = "") -> str:
     >>> [script_language(text, "かぎ") for text in texts]
     ['zh', 'ja', 'zh', 'zh', 'ja']
     """
+    if question.isascii():
+        return "en"
     letters = re.findall(_KANJI, question)
     if re.search(_KANA, question):
         return "ja"

@@ -78,7 +78,7 @@ def rewrite_question(question: ParsedQuestion, index: WordIndex | None) -> Rewri
     rewritten = plain = question.normalized
     cjk = (_variants_of_katakana, _variants_of_hiragana, _variants_of_nouns, _variants_of_kanji)
     variants = [_variants_of_spaced_words(list(re.finditer(_WORD, plain)), index)]
-    variants += [find(plain, index) for find in cjk] if re.search(_CJK, plain) else []
+    variants += [find(plain, index) for find in cjk] if not plain.isascii() and re.search(_CJK, plain) else []
     changes: list[tuple[int, int, str]] = []
     for start, end, spelling in chain.from_iterable(variants):
         if spelling and all(end <= other or other_end <= start for other, other_end, _ in changes):

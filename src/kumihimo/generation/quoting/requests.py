@@ -17,7 +17,7 @@ from kumihimo.text.question import ParsedQuestion
 
 _CAPITAL_RUN = re.compile(r"(?<!^)\b[A-Z][\w'’&-]*(?:\s+(?:(?:of|the|de|van|von)\s+)?[A-Z][\w'’&-]*)*")
 _YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)")
-_JAPANESE_WORD = re.compile(
+_JAPANESE_WORD = (  # compiled at the first use
     r"[ァ-ヺー]{2,}|[㐀-鿿々]{2,}(?:[りみきけしちびげれ](?=[はがをのにで]))?|[㐀-鿿々](?=[はがを])"
 )
 _ALL = re.compile(r"(?:these|those|all)\b|[こそ]れらの|(?:すべ|全)ての|[这這那]些|所有", re.IGNORECASE)  # documents
@@ -151,7 +151,7 @@ def _needs_last(plain: str, last: Answer) -> bool:
     words = _topic_words(plain)
     if not scripts.has_cjk(plain) or scripts.is_chinese(plain) or not words:
         return not (words and tokens.subject_terms(question_types.question_pattern("single fact").sub(" ", plain)))
-    if len(words) > 1 or len(words[0]) == 1 or not _JAPANESE_WORD.fullmatch(words[0]):
+    if len(words) > 1 or len(words[0]) == 1 or not re.fullmatch(_JAPANESE_WORD, words[0]):
         return False
     uris = {citation.span.uri for citation in last.citations}
     return any(words[0] in item.text for item in last.context if item.uri in uris)
@@ -167,7 +167,7 @@ def _topic_words(plain: str) -> list[str]:
     topic = plain.partition("は")[0].rstrip("でにと、")
     if topic != plain and len(topic) > 1 and not _matches("follow_up", "asks", topic):
         return [topic]
-    return [word for word in _JAPANESE_WORD.findall(plain) if not _matches("follow_up", "asks", word)]
+    return [word for word in re.findall(_JAPANESE_WORD, plain) if not _matches("follow_up", "asks", word)]
 
 
 def _name_starts(plain: str) -> Iterator[int]:

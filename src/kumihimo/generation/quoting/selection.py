@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, reduce
 from operator import ge, gt, le, lt
 from pathlib import Path
@@ -12,7 +12,8 @@ from kumihimo.text.dates import find_dates, parse_iso_date
 
 QUOTES = "\"'“”‘’「」『』《》"
 _MAX_CHARS = 200  # of a question; a longer one asks for more than documents
-_EDGE = "(?:(?<![a-z])(?=[a-z])|(?<=[a-z])(?![a-z]))"  # of an English word, also in Japanese and Chinese
+# The edge of an English word, also in Japanese and Chinese. A set whose case counts compiles faster.
+_EDGE = "(?-i:(?<![A-Za-z])(?=[A-Za-z])|(?<=[A-Za-z])(?![A-Za-z]))"
 SIGNS: Mapping[str, Callable[[Any, Any], bool]] = {"<": lt, "≤": le, "≥": ge, ">": gt}
 FILE_NAME = re.compile(r"[\w)-]\.[A-Za-z]\w{1,4}$")
 _FIELDS = ("author", "date", "language", "folder")
@@ -31,9 +32,8 @@ def read_selection(question: str, has_folder: Callable[[str], object] | None = N
     """
     found, rest = dict[str, str](), question if len(question) <= _MAX_CHARS else ""
     is_ascii = rest.isascii()
-    rest = _compile(_patterns("label")[1][2], is_ascii).sub(" ", rest)
-    free = ((name, pattern) for name, _, pattern in _patterns("free") if pattern.isascii() or not is_ascii)
-    for name, pattern in free:
+    rest = _label("contents", is_ascii).sub(" ", rest)
+    for name, _, pattern in _patterns("free", is_ascii):
         if name not in found and (match := _search(pattern, rest, is_ascii)):
             found[name] = _read_mention(match["X"]) if name == "mention" else match["X"].strip(QUOTES + " ")
             rest = _replace(rest, match.span(), match.groupdict().get("N") or "which documents")
@@ -46,11 +46,12 @@ def read_selection(question: str, has_folder: Callable[[str], object] | None = N
         sign, span = next(((sign, match.span()) for sign, match in periods), ("", dates[0]))
         found["date"] = f"{sign} {parse_iso_date(date)}".strip()
         rest = _replace(rest, span)
-    for name, value, pattern in _patterns("values"):
+    for name, value, pattern in _patterns("values", is_ascii):
         if name not in found and (match := _search(pattern, rest, is_ascii)):
             found[name] = value
             rest = _replace(rest, match.span())
-    rest = reduce(lambda text, filler: _compile(filler[2], is_ascii).sub(" ", text), _patterns("filler"), rest)
+    fillers = _patterns("filler", is_ascii)
+    rest = reduce(lambda text, filler: _compile(filler[2], is_ascii).sub(" ", text), fillers, rest)
     if (word := re.fullmatch(r"\W*(\w[\w-]*)\W*", rest)) and has_folder and has_folder(word[1]):
         found["folder"], rest = word[1], ""
     return found if _is_request(found) and not re.search(r"\w", rest) else {}
@@ -62,7 +63,7 @@ def _read_mention(text: str) -> str:
     >>> _read_mention("the word quay"), _read_mention("「潮の道」という語"), _read_mention("quay")
     ('quay', '"潮の道"', 'quay')
     """
-    value = _compile(_patterns("label")[0][2], text.isascii()).sub("", text).strip(QUOTES + " ")
+    value = _label("words", text.isascii()).sub("", text).strip(QUOTES + " ")
     return f'"{value}"' if text[0] in QUOTES and not set(QUOTES) & set(value) else value
 
 
@@ -85,7 +86,7 @@ def find_periods(text: str, date: str) -> Iterator[tuple[str, re.Match[str]]]:
     date: its pattern. The text may change between the matches of two patterns.
     """
     for sign, patterns in read_rules("selection")["times"].items():
-        for pattern in patterns:
+        for pattern in usable(patterns, text.isascii()):
             yield from ((sign, match) for match in re.finditer(pattern.replace("<V>", date), text, re.IGNORECASE))
 
 
@@ -106,9 +107,13 @@ def names_document(name: str) -> bool:
 
 @cache
 def _document_word() -> re.Pattern[str]:
-    values = read_rules("selection")["values"]
-    nouns = "|".join([*read_rules("selection")["names"], *values["noun"].values(), *values["kind"].values()])
+    nouns = "|".join([*read_rules("selection")["names"], *_nouns("noun", "kind")])
     return re.compile(f"[の的]?(?:{nouns})".replace(r"\b", _EDGE), re.IGNORECASE)
+
+
+def _nouns(*sections: str, is_ascii: bool = False) -> list[str]:
+    values = read_rules("selection")["values"]
+    return [pattern for name in sections for group in values[name].values() for pattern in usable(group, is_ascii)]
 
 
 def _replace(text: str, span: tuple[int, int], by: str = "") -> str:
@@ -121,14 +126,30 @@ def read_rules(name: str) -> Mapping[str, Any]:
     return tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8"))
 
 
+def usable(patterns: Iterable[str], is_ascii: bool) -> list[str]:
+    """Return the patterns for a text.
+
+    For one in ASCII, these are those in ASCII: those of other scripts take longer to compile.
+    """
+    return [pattern for pattern in patterns if not is_ascii or pattern.isascii()]
+
+
 @cache
-def _patterns(section: str) -> list[tuple[str, str, str]]:
+def _patterns(section: str, is_ascii: bool) -> list[tuple[str, str, str]]:
     """Return the patterns of a section with their names and values."""
     return [
         (name, value, pattern)
         for name, group in read_rules("selection")[section].items()
-        for value, pattern in (group.items() if isinstance(group, dict) else (("", each) for each in group))
+        for value, pattern in (
+            ((value, "|".join(usable(each, is_ascii))) for value, each in group.items())
+            if isinstance(group, dict)
+            else (("", each) for each in usable(group, is_ascii))
+        )
     ]
+
+
+def _label(name: str, is_ascii: bool) -> re.Pattern[str]:
+    return _compile("|".join(usable(read_rules("selection")["label"][name], is_ascii)), is_ascii)
 
 
 def _search(pattern: str, text: str, is_ascii: bool) -> re.Match[str] | None:
@@ -142,23 +163,6 @@ def _search(pattern: str, text: str, is_ascii: bool) -> re.Match[str] | None:
 
 @cache
 def _compile(pattern: str, is_ascii: bool, *, has_noun: bool = True) -> re.Pattern[str]:
-    values = read_rules("selection")["values"]
-    parts = [pattern, *values["kind"].values(), *values["noun"].values()]
-    pattern, *nouns = map(ascii_part, parts) if is_ascii else parts
-    filled = pattern.replace("<noun>", f"(?:{'|'.join(nouns)})" if has_noun else "(?!)")
+    nouns = "|".join(_nouns("kind", "noun", is_ascii=is_ascii)) if has_noun else "(?!)"
+    filled = pattern.replace("<noun>", f"(?:{nouns})")
     return re.compile(filled.replace(r"\b", _EDGE), re.IGNORECASE)
-
-
-def ascii_part(pattern: str) -> str:
-    r"""Return the alternatives that an ASCII text may match.
-
-    They stand before those of other scripts, which take longer to compile.
-
-    >>> [ascii_part(pattern) for pattern in (r"\bfirst\b|最初|(?:最も)?古い", "最初|最も", "a(?:b|最初)", "a")]
-    ['\\bfirst\\b', '(?!)', 'a(?:b|最初)', 'a']
-    """
-    latin = re.split(r"[^\0-\x7f]", pattern, maxsplit=1)[0]
-    if latin in ("", pattern):
-        return latin or "(?!)"
-    kept = latin.rpartition("|")[0]
-    return kept if kept and kept.count("(") == kept.count(")") else pattern

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from kumihimo.generation.quoting.selection import SIGNS, find_periods, read_rules
+from kumihimo.generation.quoting.selection import SIGNS, find_periods, read_rules, usable
 from kumihimo.generation.quoting.table_columns import Columns, bare_name, fold, full_name, years_of
 from kumihimo.generation.quoting.table_words import Span, Words, longest_run
 from kumihimo.generation.quoting.tables import Row, Table
@@ -19,7 +19,6 @@ _NUMBER = rf"(?P<V>(?:[£$€¥]\s?)?{_DIGITS}%?)(?:\s?(?P<S>[百千万萬億亿
 _UNIT = r"\s?(?P<U>[^\s\d、,。をがはにの以未超上下]{0,4}?)"
 _YEAR = r"(?<!\d)(?P<V>[12]\d{3})(?!\d)"
 _BARE_YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)年?度?")
-_NAMELESS = ("light", "verb", "kana")  # words that name nothing
 _COUNTER = re.compile("[人名冊册件回台本枚個个室戸户点頭匹羽軒棟社校座店歳岁円元]")  # is no unit of measure
 _JOINED = "(?![的是了在有得被于於由与和各个個])[㐀-鿿々ァ-ヿ]"  # of a longer word
 _OR = re.compile(r"\bor\b|または|或")
@@ -60,7 +59,7 @@ def read_question(question: str, table: Table, title: str) -> TableQuestion | No
 def asks_to_compute(question: str) -> bool:
     """Return whether a question computes or compares."""
     words = Words(fold(question))
-    return any(map(words.cut, read_rules("table_questions")["operations"].values())) or any(_find_comparisons(words))
+    return any(_cut_operations(words)) or any(_find_comparisons(words))
 
 
 def may_ask_of(question: str, text: str) -> bool:
@@ -74,13 +73,27 @@ def may_ask_of(question: str, text: str) -> bool:
     words, folded = Words(fold(question)), fold(text)
     list(_find_comparisons(words))
     words.cut(_BARE_YEAR.pattern)
-    for pattern in (
-        *read_rules("table_questions")["operations"].values(),
-        *(read_rules("table_questions")["words"][name] for name in _NAMELESS),
-    ):
-        words.cut(pattern)
+    list(_cut_operations(words))
+    _cut_nameless(words)
     latin = [words.text[a:b][: len(word)] for word, a, b in words.latin if words.is_free((a, b))]
-    return all(part.removesuffix("y") in folded for part in (*latin, *re.findall("[㐀-鿿々ァ-ヿ]", words.rest)))
+    return all(part.removesuffix("y") in folded for part in (*latin, *words.ideographs))
+
+
+def _pattern(section: str, name: str, text: str) -> str:
+    return "|".join(usable(read_rules("table_questions")[section][name], text.isascii())) or "(?!)"
+
+
+def _cut_operations(words: Words) -> Iterator[str]:
+    """Yield the operations of a question, whose words are taken."""
+    for name in read_rules("table_questions")["operations"]:
+        if words.cut(_pattern("operations", name, words.text)):
+            yield name
+
+
+def _cut_nameless(words: Words) -> None:
+    """Take the words that name nothing."""
+    for name in ("light", "verb", "kana"):
+        words.cut(_pattern("words", name, words.text))
 
 
 def _find_comparisons(words: Words) -> Iterator[tuple[str, bool, re.Match[str]]]:
@@ -93,7 +106,7 @@ def _find_comparisons(words: Words) -> Iterator[tuple[str, bool, re.Match[str]]]
             words.take([match.span()])
             yield sign, True, match
     for sign, patterns in read_rules("table_questions")["comparisons"].items():
-        for pattern in patterns:
+        for pattern in usable(patterns, words.text.isascii()):
             filled = pattern.replace("<V>", _NUMBER).replace("<U>", _UNIT)
             for match in re.finditer(filled, words.rest):
                 words.take([match.span()])
@@ -123,9 +136,7 @@ class _Reader:
         if not (named := self._name_columns()):
             return None
         taken = len(self.words.taken) - before
-        kinds = [
-            kind for kind, pattern in read_rules("table_questions")["operations"].items() if self.words.cut(pattern)
-        ]
+        kinds = [*_cut_operations(self.words)]
         if (partly := self._name_by_parts(set(self.columns.names) - set(named[0]))) is None:
             return None
         scores = named[0] | partly
@@ -258,7 +269,8 @@ class _Reader:
         A number or a letter needs the name of its column beside it; before it if Latin: `shelf A`, not `a shelf`.
         """
         if len(fold(cell)) > 1 and number_unit(cell) != "":
-            return re.fullmatch(read_rules("table_questions")["words"]["light"], cell, re.IGNORECASE) is None
+            light = _pattern("words", "light", cell)
+            return re.fullmatch(light, cell, re.IGNORECASE) is None
         own = (other for other, name in names if name == column and self._are_near(span, other))
         return any(other[1] <= span[0] or not cell.isascii() for other in own)
 
@@ -292,7 +304,7 @@ class _Reader:
 
         Some part must not be in the title, whose words mean the table. A part within a longer word is of another name.
         """
-        light, rest = read_rules("table_questions")["words"]["light"], self.words.rest
+        rest, light = self.words.rest, _pattern("words", "light", name)
         latin = [word_root(word) for word in re.findall(r"[a-z'’à-ž]+", name) if not re.fullmatch(light, word)]
         places = {
             word: [(a, b) for own, a, b in self.words.latin if own == word and "\0" not in rest[a:b]] for word in latin
@@ -322,8 +334,7 @@ class _Reader:
             while part := longest_run(words.rest[start : run.end()].replace("\0", " "), self.title):
                 start = words.rest.index(part, start)
                 words.take([(start, start + len(part))])
-        for name in _NAMELESS:
-            words.cut(read_rules("table_questions")["words"][name])
+        _cut_nameless(words)
         return not re.search(r"\w", words.rest)
 
     def _conclude(self, kind: str, scores: Mapping[str, float], taken: int) -> TableQuestion | None:

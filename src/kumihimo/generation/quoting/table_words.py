@@ -41,6 +41,11 @@ class Words:
         """Return the stem and the place of each word in Latin letters."""
         return [(word_root(match[0]), *match.span()) for match in re.finditer(r"[^\W\d_㐀-鿿々가-힣ぁ-ヿ]+", self.text)]
 
+    @property
+    def ideographs(self) -> Sequence[str]:
+        """Return the ideographs and katakana that are not taken."""
+        return [] if self.text.isascii() else re.findall("[㐀-鿿々ァ-ヿ]", self.rest)
+
     @cached_property
     def stems(self) -> frozenset[str]:
         """Return the stems of the words in Latin letters."""
