@@ -175,6 +175,18 @@ def _imports_of(folder: Path, *words: str) -> set[str]:
     return {*process.stderr.splitlines()[-1].split()}
 
 
+def test_nothing_is_looked_for_among_modules(tmp_path: Path) -> None:
+    """The collector of garbage waits until a command is imported, and has nothing to do at the end."""
+    code = (
+        "import atexit, gc; from kumihimo.cli.entry import run_kumi; "
+        "atexit.register(lambda: print(gc.isenabled(), gc.get_freeze_count() > 10_000, gc.get_objects() == [])); "
+        "run_kumi()"
+    )
+    words = [sys.executable, "-c", code, "methods"]
+    process = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert process.stdout.splitlines()[-1] == "True True True"
+
+
 def _own_modules(modules: set[str]) -> set[str]:
     return {module for module in modules if module.startswith("kumihimo.")}
 
