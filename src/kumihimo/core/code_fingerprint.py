@@ -28,7 +28,7 @@ def code_fingerprint(function: Callable[..., Any], services: tuple[str, ...] = (
     not count; the version of Unicode does. services: rooms that the function only uses as a service, such as a store.
     """
     modules, libraries = reach_modules(function.__module__, services)
-    contents = [content for module in sorted(modules) for content in _module_contents(module)]
+    contents = [_hash_module(module) for module in sorted(modules)]
     if _source_file(function.__module__) is None:  # typed at a prompt or in a notebook
         contents.append(function.__code__.co_code.hex())
     versions = [f"{library} {_library_version(library)}" for library in sorted(libraries)]
@@ -118,17 +118,18 @@ def _source_file(module: str) -> Path | None:
 
 
 @cache
-def _module_contents(module: str) -> tuple[str, ...]:
-    """Return the code of a module and its data files.
+def _hash_module(module: str) -> str:
+    """Return a hash of the code of a module and of its data files.
 
     A file counts for the modules that have its name or mention it, else for all modules beside it.
     """
     file = _source_file(module)
     if file is None:
-        return (module,)
+        return module
     source = file.read_text(encoding="utf-8")
     own_files = [path for path in _data_files(file.parent) if _mentions(file, source, path) or _is_unclaimed(path)]
-    return (module, source, *(part for path in own_files for part in (path.name, path.read_text(encoding="utf-8"))))
+    data = (part for path in own_files for part in (path.name, path.read_text(encoding="utf-8")))
+    return hash_parts(module, source, *data)
 
 
 @cache
@@ -147,6 +148,7 @@ def _mentions(module: Path, source: str, data_file: Path) -> bool:
     return module.stem == data_file.stem or f'"{data_file.name}"' in source or f'"{data_file.stem}"' in source
 
 
+@cache
 def _library_version(library: str) -> str:
     """Return the version of an imported library, or "none".
 

@@ -1,11 +1,12 @@
 """the vocabulary of the tokenizer inside WordLlama's wheel -> words that texts often write in small letters."""
 
-import json
+import re
 from functools import cache, lru_cache
 
 from kumihimo.text.packages import TOKENIZER_FILE, find_wheel_file
 
 _WORD_START = "▁"
+_KEY = re.compile(rf'"{_WORD_START}([^"\\]+)":')
 
 
 @cache
@@ -19,9 +20,8 @@ def load_common_words() -> frozenset[str]:
 
     They are of several languages.
     """
-    tokens = json.loads(_read_tokenizer())["model"]["vocab"]
-    words = (token.removeprefix(_WORD_START) for token in tokens if token.startswith(_WORD_START))
-    return frozenset(filter(_is_lower_word, words))
+    vocabulary = _read_tokenizer().partition(b'"merges"')[0].decode()  # its keys are read faster than all of the JSON
+    return frozenset(filter(_is_lower_word, _KEY.findall(vocabulary)))
 
 
 @lru_cache(maxsize=4096)

@@ -136,6 +136,7 @@ def test_another_version_of_a_tagger_makes_the_tables_again(library: str, monkey
         return "9.9"
 
     fingerprint = fingerprints.code_fingerprint.__wrapped__
+    monkeypatch.setattr(fingerprints, "_library_version", fingerprints._library_version.__wrapped__)
     monkeypatch.setattr(fingerprints, "version", lambda _: "9.9")
     monkeypatch.setattr(fingerprints, "packages_distributions", dict)
     installed = fingerprint(ner.find_mentions)
