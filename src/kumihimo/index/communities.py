@@ -1,7 +1,7 @@
 """entities and relations -> communities: hierarchical clusters of entities; each entity belongs to one leaf."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from math import log
 from typing import Annotated, Self
@@ -101,18 +101,18 @@ class MentionGraph:
     mentions: Mapping[str, int]
     relations: Table[Relation]
 
-    def edges_touching(self, entities: Collection[str]) -> list[WeightedEdge]:
-        """Return the sorted edges with at least one end among these entities."""
+    def edges_touching(
+        self, entities: Collection[str], ends: Sequence[str] = ("source", "target")
+    ) -> list[WeightedEdge]:
+        """Return the sorted edges with at least one end among these entities.
+
+        ends: to look up; `source` alone finds each edge between two of them.
+        """
         if len(entities) <= LOOKUP_FRACTION * len(self.mentions):
-            return sorted(set(self._weighted_edges(self._lookup_relations(entities))))
+            found = (row for id in entities for end in ends for row in self.relations.where(**{end: id}))
+            return sorted(set(self._weighted_edges((r.source, r.target, r.weight, r.strength) for r in found)))
         edges = self._weighted_edges(self.relations.columns("source", "target", "weight", "strength"))
         return sorted({edge for edge in edges if edge[0] in entities or edge[1] in entities})
-
-    def _lookup_relations(self, entities: Iterable[str]) -> Iterator[Row]:
-        """Yield the edge columns of each relation of these entities."""
-        for id in entities:
-            for relation in (*self.relations.where(source=id), *self.relations.where(target=id)):
-                yield relation.source, relation.target, relation.weight, relation.strength
 
     def _weighted_edges(self, rows: Iterable[Row]) -> Iterator[WeightedEdge]:
         """Yield one weighted edge per relation between two different entities.
@@ -178,11 +178,13 @@ def _keep_populated(previous: CommunitiesById, leaf_of: Mapping[str, str]) -> Co
     for row in sorted(previous.values(), key=lambda row: -row.level):
         if row.id in members or row.id in children:
             children[row.parent].append(row.id)
-    return {
-        id: replace(row, members=tuple(sorted(members[id])), children=tuple(sorted(children[id])))
-        for id, row in previous.items()
-        if id in members or id in children
-    }
+    kept = {}
+    for id, row in previous.items():
+        if id in members or id in children:
+            ends = tuple(sorted(members[id])), tuple(sorted(children[id]))
+            is_same = ends == (row.members, row.children)  # as nearly all are
+            kept[id] = row if is_same else replace(row, members=ends[0], children=ends[1])
+    return kept
 
 
 def _split_large_leaves(
@@ -191,7 +193,7 @@ def _split_large_leaves(
     """Split the leaves above `max_size`, where Leiden finds parts."""
     leaf_of = {entity: leaf for leaf in leaves if len(rows[leaf].members) > max_size for entity in rows[leaf].members}
     inner_edges = defaultdict(list)
-    for edge in graph.edges_touching(leaf_of):
+    for edge in graph.edges_touching(leaf_of, ends=("source",)):
         if leaf_of.get(edge[0]) == leaf_of.get(edge[1]):
             inner_edges[leaf_of[edge[0]]].append(edge)
     for leaf in sorted(set(leaf_of.values())):

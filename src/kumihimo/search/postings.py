@@ -148,9 +148,11 @@ class Postings:
         relation = self.db.relation(self.blocks)
         blocks = self.db.all_in(f"SELECT term, data FROM {relation} WHERE segment = {segment} AND term", terms)
         kept, emptied = [], []
+        stays = np.ones(_SEGMENT, bool)
+        stays[places] = False
         for term, data in blocks:
             block = np.frombuffer(data, np.uint16)
-            rest = block[~np.isin(block >> _COUNT_BITS, places)].tobytes()
+            rest = block[stays[block >> _COUNT_BITS]].tobytes()
             if rest:
                 kept.append((rest, term, segment))
             else:
