@@ -11,9 +11,11 @@ from typing import Any
 
 from kumihimo.core.errors import ItemFailed, StepError, UpstreamFailed, describe_unknown
 from kumihimo.core.executors import WorkerContext
+from kumihimo.core.records import Record
 from kumihimo.core.table import NO_ROWS, Group, JobTable, LookupRecorder, Row, Rows, Table, codec, lookup_hash
 from kumihimo.core.wiring import PREVIOUS, Port, Step
 
+MAX_KNOWN = 10_000  # rows of a table that jobs share
 MAX_ROWS = 99_999  # rows of one call: ordinals have five digits; with more rows the item fails
 
 Dependencies = bytes  # sorted 64-bit hashes of a call's lookups
@@ -102,7 +104,7 @@ class Task:
         signature = step.signature
         assert signature.input_type
         self.step, self.rows, self.failing, self.from_scratch = step, rows, failing, from_scratch
-        self.settings = settings
+        self.settings, self.known = settings, dict[str, dict[str, Any]]()
         self.ports = select_ports(step, ports)
         self.arguments: dict[str, Any] = {**signature.keyword_arguments(settings), **self.ports}
         self.function, self.many, self.grouped = signature.function, signature.many, signature.shape == "group"
@@ -189,8 +191,18 @@ class Task:
             rows = NO_ROWS if name == PREVIOUS and self.from_scratch else self.rows(table)
             kind = codec(record_types[name])
             is_fixed = keys and table != self.step.name
-            tables[name] = JobTable(table, kind, rows, keys=keys) if is_fixed else Table(table, kind, rows)
+            tables[name] = (
+                JobTable(table, kind, rows, keys=keys, known=self._known(table, record_types[name]))
+                if is_fixed
+                else Table(table, kind, rows)
+            )
         return tables
+
+    def _known(self, table: str, record_type: type[Record]) -> dict[str, Any]:
+        """Return the rows that jobs have read: only the table of this step changes meanwhile."""
+        known = self.known.get(table, {})
+        self.known[table] = {} if record_type.BIG or len(known) > MAX_KNOWN else known
+        return self.known[table]
 
 
 @dataclass(frozen=True)

@@ -163,6 +163,8 @@ def _dated_texts(rows: Iterable[Record], descriptions: table.Table[Description])
     described = descriptions.get_many(documents).items() if len(documents) > 1 else ()
     dates = {id: date for id, description in described if (date := _first_date(description))}
 
+    if not dates:
+        return dict.fromkeys(sorted(documents_by_text), "")
     oldest = {t: min((dates[id] for id in ids if id in dates), default="") for t, ids in documents_by_text.items()}
     return dict(sorted(oldest.items(), key=lambda item: (not item[1], item[1], item[0])))
 

@@ -78,8 +78,8 @@ class IndexedSource:
                 return {self.name: self.path}
         except OSError as error:
             raise SourceError(f"{self.path}: {error.strerror}; allow reading it") from error
-        paths = {"/".join([self.name, *map(encode_uri_part, name.split("/"))]): path for path, name in walk(self.path)}
-        return {uri: path for uri, path in paths.items() if not self.excludes_uri(uri)}
+        uris = ((f"{self.name}/{encode_uri_part(name)}", path) for path, name in walk(self.path))
+        return {uri: path for uri, path in uris if not (self.rules and self.excludes_uri(uri))}
 
 
 def resolve_source_path(path: str | Path, readers: Mapping[str, FileType]) -> Path:
