@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,10 +11,12 @@ import pytest
 
 from kumihimo.core import task
 from kumihimo.core.digests import hash_parts
+from kumihimo.core.engine import READ_BATCH
 from kumihimo.core.errors import ItemFailed, StepError, UpstreamFailed
 from kumihimo.core.records import Document
-from kumihimo.core.table import Group, Table
+from kumihimo.core.table import Group, Row, Table
 from kumihimo.core.task import Task
+from kumihimo.storage.database import SqlRows
 from tests.core.factories_build import Model, Small, failing, id
 from tests.toy_steps import Entry, Letter, Part, PartReport, Title, Word, part_reports, parts, titles, words
 
@@ -64,6 +66,30 @@ def test_rows_of_rows_have_ordinals_of_ordinals(tmp_path: Path) -> None:
         (f"{id('a')}.00001.00000", "i", False, 0.0),
         (f"{id('a')}.00001.00001", "t", False, 0.0),
     ]
+
+
+@pytest.mark.parametrize(("most", "count"), [(task.MAX_KNOWN, 1), (0, 2)])
+def test_jobs_share_the_rows_that_they_have_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, count: int
+) -> None:
+    def entries(word: Word, titles: Table[Title]) -> Entry:
+        title = titles.get(id("a"))
+        assert title
+        return Entry(text=title.text, count=1)
+
+    read: list[list[str]] = []
+    get_many = SqlRows.get_many
+
+    def counted(self: SqlRows, ids: Sequence[str]) -> list[Row]:
+        read.append([*ids])
+        return get_many(self, ids)
+
+    monkeypatch.setattr(SqlRows, "get_many", counted)
+    monkeypatch.setattr(task, "MAX_KNOWN", most)
+    small = Small(tmp_path)
+    small.build([words, titles, entries], {"a": " ".join(map(str, range(READ_BATCH + 1)))})
+    assert len(small.rows("entries")) == READ_BATCH + 1
+    assert read == [[id("a")]] * count
 
 
 def test_what_makes_more_rows_than_ordinals_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

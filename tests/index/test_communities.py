@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -92,6 +93,23 @@ def check_levels(rows: list[Community], nodes: Iterable[str]) -> None:
     for level in range(deepest_level(rows) + 2):
         level_entities = [entity for row in communities_at_level(rows, level) for entity in descendants(row.id, by_id)]
         assert sorted(level_entities) == sorted(set(nodes))
+
+
+def test_a_leaf_that_has_grown_too_large_looks_for_each_of_its_relations_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    core, alone = NODES[:11], [f"alone {number:03}" for number in range(200)]
+    pairs = dict.fromkeys(combinations(core, 2), 3)
+    old = build([*core[:10], *alone], inner_pairs({*core[:10]}, pairs))
+    asked: list[dict[str, object]] = []
+    where = Table.where
+
+    def noted(self: Table[Any], **conditions: object) -> list[Any]:
+        asked.append(conditions)
+        return where(self, **conditions)
+
+    monkeypatch.setattr(Table, "where", noted)
+    build([*core, *alone], pairs, old)
+    new = [{end: core[10]} for end in ("source", "target")]
+    assert sorted(map(str, asked)) == sorted(map(str, [*new, *({"source": id} for id in core)]))
 
 
 @given(pair_weights, node_sets, st.integers(1, 6))

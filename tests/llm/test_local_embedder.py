@@ -46,6 +46,8 @@ def test_a_vector_depends_on_its_own_text_to_the_last_bit() -> None:
     for i, text in enumerate(TEXTS):
         assert np.array_equal(embed([text])[0], together[i])
     assert np.array_equal(embed(TEXTS[::-1])[::-1], together)
+    many = embed([*TEXTS, *TEXTS[:1] * local_embedder.FEW_TEXTS])  # read other weights, of the same values
+    assert np.array_equal(many[: len(TEXTS)], together)
 
 
 def test_half_a_character_is_embedded_as_a_replaced_one() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -11,8 +12,15 @@ import pytest
 from kumihimo import Kumihimo
 from kumihimo.core.errors import KumiError
 from kumihimo.text import parts_of_speech
-from kumihimo.text.packages import find_wheel_file, loading_extra
+from kumihimo.text.common_words import load_common_words
+from kumihimo.text.packages import TOKENIZER_FILE, find_wheel_file, loading_extra
 from tests.fixtures_index import fill, tables
+
+
+def test_common_words_are_the_small_ones_among_the_tokens() -> None:
+    tokens = json.loads(find_wheel_file(TOKENIZER_FILE).read_bytes())["model"]["vocab"]
+    words = {token[1:] for token in tokens if token.startswith("▁")}
+    assert load_common_words() == {word for word in words if len(word) > 1 and word.isalpha() and word.islower()}
 
 
 def test_a_missing_file_of_a_wheel_names_the_remedy() -> None:

@@ -200,9 +200,10 @@ class Task:
 
     def _known(self, table: str, record_type: type[Record]) -> dict[str, Any]:
         """Return the rows that jobs have read: only the table of this step changes meanwhile."""
-        known = self.known.get(table, {})
-        self.known[table] = {} if record_type.BIG or len(known) > MAX_KNOWN else known
-        return self.known[table]
+        known = self.known.get(table)
+        if known is None or record_type.BIG or len(known) > MAX_KNOWN:
+            known = self.known[table] = {}
+        return known
 
 
 @dataclass(frozen=True)

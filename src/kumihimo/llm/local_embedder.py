@@ -32,7 +32,7 @@ _WEIGHTS_FILE = "weights/l2_supercat_256.safetensors"
 _PIECE = re.compile(r"\n|[ ▁]+[^ ▁\n]*|[^ ▁\n]+")
 _MAX_WORD_CHARS = 40  # of a longer piece, such as a Japanese sentence, nothing is kept
 _MAX_WORDS = 65536  # that are kept
-_FEW_TEXTS = 32  # whose weights are converted one by one, faster than all 32,000
+FEW_TEXTS = 32  # whose weights are converted one by one, faster than all 32,000
 
 
 @cache
@@ -121,7 +121,7 @@ class LocalEmbedder:
     workers: ClassVar[int] = 1  # the tokenizer has threads of its own
 
     def __call__(self, texts: Sequence[str]) -> Vectors:
-        weights: np.NDArray[np.floating[Any]] = _load_weights() if len(texts) > _FEW_TEXTS else _map_weights()
+        weights: np.NDArray[np.floating[Any]] = _load_weights() if len(texts) > FEW_TEXTS else _map_weights()
         totals = np.zeros((len(texts), weights.shape[1]), dtype=np.float32)
         for total, text in zip(totals, texts, strict=True):
             np.add.reduce(_take_rows(weights, _encode_text(text)), axis=0, out=total)
