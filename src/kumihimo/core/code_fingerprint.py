@@ -119,7 +119,7 @@ def _source_file(module: str) -> Path | None:
 
 @cache
 def _hash_module(module: str) -> str:
-    """Return a hash of the code of a module and of its data files.
+    """Return a hash of a module and its data files.
 
     A file counts for the modules that have its name or mention it, else for all modules beside it.
     """

@@ -199,7 +199,10 @@ class Task:
         return tables
 
     def _known(self, table: str, record_type: type[Record]) -> dict[str, Any]:
-        """Return the rows that jobs have read: only the table of this step changes meanwhile."""
+        """Return the rows of another table that jobs have read.
+
+        Only the table of this step changes meanwhile.
+        """
         known = self.known.get(table)
         if known is None or record_type.BIG or len(known) > MAX_KNOWN:
             known = self.known[table] = {}
