@@ -146,22 +146,20 @@ def subword_vectors(subwords: "np.NDArray[np.integer[Any]]") -> tuple[Vectors, V
 
     The length grows with how much a subword says.
     """
-    lengths = _subword_lengths(subwords)
-    return _take_rows(_map_weights(), subwords) / lengths[:, None], lengths
+    vectors, lengths = _known_subwords()
+    if len(new := subwords[lengths[subwords] == 0]):
+        weights = _take_rows(_map_weights(), new)
+        new_lengths = np.maximum(np.linalg.norm(weights, axis=1), np.float32(1e-9))
+        vectors[new] = weights / new_lengths[:, None]
+        lengths[new] = new_lengths  # at last: another thread may read them
+    return vectors.take(subwords, axis=0), lengths[subwords]
 
 
 @cache
-def _known_lengths() -> Vectors:
-    """Return the lengths of the subwords met so far; else 0."""
-    return np.zeros(len(_map_weights()), np.float32)
-
-
-def _subword_lengths(subwords: "np.NDArray[np.integer[Any]]") -> Vectors:
-    known: Vectors = _known_lengths()
-    new = subwords[known[subwords] == 0]
-    known[new] = np.maximum(np.linalg.norm(_take_rows(_map_weights(), new), axis=1), np.float32(1e-9))
-    lengths: Vectors = known[subwords]
-    return lengths
+def _known_subwords() -> tuple[Vectors, Vectors]:
+    """Return the vectors and lengths of the subwords met so far; else 0."""
+    shape = _map_weights().shape
+    return np.zeros(shape, np.float32), np.zeros(shape[0], np.float32)
 
 
 @cache

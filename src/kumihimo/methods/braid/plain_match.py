@@ -147,9 +147,10 @@ class PlainMatcher:
         similar[sizes > 0] = best @ (weights / (weights.sum() or 1.0))
         bounds = np.concatenate([[0], ends])
         weighted, own_sum = rarity[distinct][:, None] * vectors, own_weights @ own_vectors
-        sums = np.zeros((len(rows), vectors.shape[1]))
-        for row, (start, end) in zip(sums, pairwise(bounds), strict=True):
-            np.add.reduce(weighted[places[start:end]], axis=0, out=row)
+        sums, terms = np.zeros((len(rows), vectors.shape[1])), np.empty((sizes.max(), vectors.shape[1]))
+        for row, (start, end) in zip(sums, pairwise(bounds), strict=True):  # one array for the terms of all rows
+            own_terms = weighted.take(places[start:end], axis=0, out=terms[: end - start], mode="clip")
+            np.add.reduce(own_terms, axis=0, out=row)
         topic = (sums @ own_sum) / np.maximum(np.linalg.norm(sums, axis=1) * np.linalg.norm(own_sum), 1e-9)
         return similar, topic
 
