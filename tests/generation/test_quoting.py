@@ -83,7 +83,7 @@ def quotes(answer: Answer) -> list[str]:
 def windows(text: str) -> list[str]:
     """Return the windows of a text as they are shown."""
     region = Region(text, 0, len(text), Headings(text))
-    return ["\n".join(line for _, line in region.lines(window)) for window in region.windows()]
+    return ["\n".join(line for _, line in region.lines(window)) for window in region.windows]
 
 
 # -- windows

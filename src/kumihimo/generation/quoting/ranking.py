@@ -3,7 +3,9 @@
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol, TypeVar
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, Protocol, TypeVar
 
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Chunk
@@ -18,6 +20,7 @@ T = TypeVar("T")
 MAX_PASSAGES = 3
 _KATAKANA = re.compile("[ァ-ヺー]{3,}")
 _MAX_EVIDENCE = 10  # items whose text is read
+_MAX_REGIONS, _MAX_CHARS = 1000, 10_000_000  # of the regions that are kept, and of their documents
 _LENGTH = MAX_WIDTH / 6  # tokens of a window of usual length
 _SATURATION, _BY_LENGTH = 1.0, 0.6  # of BM25
 RANK = 1.24  # how much the rank of the evidence counts; learned (benchmarks.quoting)
@@ -125,13 +128,6 @@ def select_passages(windows: Iterable[Passage], first: Sequence[Passage] = ()) -
     return selected
 
 
-class _Counts(NamedTuple):
-    """How often each word of a question occurs, and the number of all tokens."""
-
-    words: tuple[int, ...]
-    total: int
-
-
 def find_windows(
     asked: question.ParsedQuestion, context: Context, reader: IndexReader, index: word_variants.WordIndex | None
 ) -> Iterator[Passage]:
@@ -139,27 +135,51 @@ def find_windows(
     words = content_tokens(asked.subject or asked.text)
     weights = _weigh(asked, words, index)
     chunks = [item for item in context if isinstance(item.record, Chunk)]
-    documents: dict[str, tuple[str, str, Headings]] = {}
+    known = reader.once("regions", _KnownRegions)
     seen: set[tuple[str, int]] = set()
     for rank, item in enumerate((chunks or list(context))[:_MAX_EVIDENCE]):
         spans = list(reader.spans(item))
         copies = tuple(spans[1:]) if item.duplicates else ()
         for span in spans[: len(spans) - len(copies)]:
-            if span.uri not in documents:
-                text, title, body = reader.document(span.uri)
-                documents[span.uri] = text, title, Headings(text, body)
-            text, title, headings = documents[span.uri]
-            region = Region(text, span.start, span.end, headings)
+            title, region = known.find(span, reader)
             scores = _Scores(region, title, words, weights)
-            for window in region.windows():
+            for window in region.windows:
                 start, end = region.pieces[window.first].start, region.pieces[window.last].end
                 if (span.uri, start) not in seen:
                     seen.add((span.uri, start))
-                    above = headings.above(start)
+                    above = region.headings.above(start)
                     coverage, match = scores.of(window, above)
-                    part = replace(span, start=start, end=end, text=text[start:end])
+                    part = replace(span, start=start, end=end, text=region.text[start:end])
                     score = match + RANK / (2 + rank)
                     yield Passage(region, window, part, above, coverage, match, rank, score, copies=copies)
+
+
+@dataclass(slots=True)
+class _KnownRegions:
+    """The documents and regions that questions to one build met, with their windows and tokens, up to a bound."""
+
+    documents: dict[str, tuple[str, Headings]] = field(default_factory=dict)  # title and headings, by uri
+    regions: dict[tuple[str, int, int], Region] = field(default_factory=dict)
+
+    def find(self, span: Span, reader: IndexReader) -> tuple[str, Region]:
+        """Return the title of the document of a span, and its region."""
+        title, headings = self.documents.get(span.uri) or self._read(span.uri, reader)
+        key = span.uri, span.start, span.end
+        region = self.regions.get(key)
+        if region is None:
+            region = self.regions[key] = Region(headings.text, span.start, span.end, headings)
+        return title, region
+
+    def _read(self, uri: str, reader: IndexReader) -> tuple[str, Headings]:
+        text, title, body = reader.document(uri)
+        if (
+            len(self.regions) > _MAX_REGIONS
+            or sum(len(known.text) for _, known in [*self.documents.values()]) > _MAX_CHARS
+        ):
+            self.documents.clear()
+            self.regions.clear()
+        self.documents[uri] = found = title, Headings(text, body)
+        return found
 
 
 def _weigh(asked: question.ParsedQuestion, words: Sequence[str], index: word_variants.WordIndex | None) -> list[float]:
@@ -181,28 +201,33 @@ class _Scores:
     title: str
     words: Sequence[str]
     weights: Sequence[float]
-    counts: dict[int | tuple[str, ...], _Counts] = field(default_factory=dict)  # by piece, or by what stands above
+    counts: dict[tuple[str, ...], list[int]] = field(default_factory=dict)  # by what stands above
 
     def of(self, window: Window, headings: tuple[str, ...]) -> tuple[float, float]:
         """Return the coverage and the match of a window."""
-        above = self._count((*headings, window.lead), "\n".join((self.title, *headings, window.lead)))
-        inside = (self._count(i, self._piece_text(i)) for i in range(window.first, window.last + 1))
-        columns, totals = zip(above, *inside, strict=True)
-        norm = _SATURATION * (1 - _BY_LENGTH + _BY_LENGTH * (sum(totals) + 1) / _LENGTH)
-        counts = map(sum, zip(*columns, strict=True))
+        above = *headings, window.lead
+        if above not in self.counts:
+            self.counts[above] = self._count(tokenize("\n".join((self.title, *above))))
+        first, last = self._sums[window.first], self._sums[window.last + 1]
+        *counts, tokens = [n + after - before for n, after, before in zip(self.counts[above], last, first, strict=True)]
+        norm = _SATURATION * (1 - _BY_LENGTH + _BY_LENGTH * (tokens + 1) / _LENGTH)
         found = [(weight, n) for weight, n in zip(self.weights, counts, strict=True) if n]
         total = sum(self.weights) or 1.0
         match = sum(weight * n * (1 + _SATURATION) / (n + norm) for weight, n in found)
         return sum(weight for weight, _ in found) / total, match / total
 
-    def _piece_text(self, i: int) -> str:
-        return self.region.text[self.region.pieces[i].start : self.region.pieces[i].end]
+    @cached_property
+    def _sums(self) -> dict[int, tuple[int, ...]]:
+        """Return the counts before each piece of the windows."""
+        windows = self.region.windows
+        first, last = min(window.first for window in windows), max(window.last for window in windows)
+        counts = zip(*(self._count(self.region.tokens(i)) for i in range(first, last + 1)), strict=True)
+        sums = zip(*(accumulate(column, initial=0) for column in counts), strict=True)
+        return dict(enumerate(sums, first))
 
-    def _count(self, key: int | tuple[str, ...], text: str) -> _Counts:
-        if key not in self.counts:
-            tokens = tokenize(text)
-            self.counts[key] = _Counts(tuple(map(tokens.count, self.words)), len(tokens))
-        return self.counts[key]
+    def _count(self, tokens: Sequence[str]) -> list[int]:
+        """Return how often each word occurs, and the number of tokens."""
+        return [*map(tokens.count, self.words), len(tokens)]
 
 
 def _compare_by_meaning(asked: question.ParsedQuestion, windows: Iterable[Passage], encoder: Embedder) -> list[Passage]:

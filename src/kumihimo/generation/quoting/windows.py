@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
 from kumihimo.text.sentences import Block, BlockKind, collapse_spaces, is_table_row, split_blocks, split_sentences
+from kumihimo.text.tokens import tokenize
 
 MAX_WIDTH = 700  # of a window, in letters: an ideograph counts as one and a half
 _ENOUGH = MAX_WIDTH // 2  # letters after which a window ends before the next heading or table
@@ -97,16 +98,22 @@ class Region:
     start: int
     end: int
     headings: Headings
+    _tokens: dict[int, Sequence[str]] = field(default_factory=dict, repr=False, compare=False)  # by piece
 
     @cached_property
     def pieces(self) -> Sequence[Piece]:
         """Return the pieces, without rules of tables and headers of mails."""
+        begin, stop = self._bounds
+        return [piece for block in split_blocks(self.text[:stop], begin) for piece in self._cut(block)]
+
+    @cached_property
+    def _bounds(self) -> tuple[int, int]:
+        """Return the bounds of the text whose pieces may be needed."""
         begin = max(self.headings.body, self.start - MAX_WIDTH)
         if begin > self.headings.body:  # at the first line after it
             begin = self.text.find("\n", begin, self.start) + 1 or self.start
         stop = min(len(self.text), self.end + _MARGIN)
-        stop = stop if stop == len(self.text) else max(self.text.rfind("\n", self.end, stop), self.end)
-        return [piece for block in split_blocks(self.text[:stop], begin) for piece in self._cut(block)]
+        return begin, stop if stop == len(self.text) else max(self.text.rfind("\n", self.end, stop), self.end)
 
     def _cut(self, block: Block) -> Iterator[Piece]:
         """Yield a block, or its sentences if it is too long."""
@@ -130,21 +137,34 @@ class Region:
 
     def _width(self, start: int, end: int) -> int:
         """Return the width of a part, exactly if it may fit."""
-        return end - start if end - start > MAX_WIDTH else text_width(self.text[start:end])
+        is_length = end - start > MAX_WIDTH or not self._has_wide
+        return end - start if is_length else text_width(self.text[start:end])
 
-    def windows(self) -> Iterator[Window]:
-        """Yield a window from each piece on, as long as possible.
+    @cached_property
+    def _has_wide(self) -> bool:
+        """Return whether a character of the pieces may be wide."""
+        return not self.text.isascii() and bool(_WIDE.search(self.text, *self._bounds))
+
+    @cached_property
+    def windows(self) -> Sequence[Window]:
+        """Return a window from each piece on, as long as possible.
 
         A list or a table that fits is never begun within.
         """
-        begun = set[int]()
+        windows: dict[int, Window] = {}  # by first piece
         for i, piece in enumerate(self.pieces):
             if piece.end <= self.start or piece.start >= self.end or piece.kind == "heading":
                 continue
             first, lead = self._beginning(i)
-            if first not in begun:
-                begun.add(first)
-                yield self._extend(first, lead)
+            if first not in windows:
+                windows[first] = self._extend(first, lead)
+        return list(windows.values())
+
+    def tokens(self, i: int) -> Sequence[str]:
+        """Return the tokens of a piece."""
+        if i not in self._tokens:
+            self._tokens[i] = tokenize(self.text[slice(*self.pieces[i][:2])])
+        return self._tokens[i]
 
     def _beginning(self, i: int) -> tuple[int, str]:
         """Return where a window with this piece begins, and its lead."""
