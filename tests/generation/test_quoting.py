@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import pytest
 
@@ -13,8 +13,7 @@ from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Chunk
 from kumihimo.core.spans import Span
 from kumihimo.generation.phrases import question_language
-from kumihimo.generation.quoting import quote_answer
-from kumihimo.generation.quoting.ranking import choose_passages
+from kumihimo.generation.quoting import quote_answer, ranking
 from kumihimo.generation.quoting.requests import read_request
 from kumihimo.generation.quoting.windows import MAX_WIDTH, Headings, Region
 from kumihimo.text.question import ParsedQuestion
@@ -225,7 +224,7 @@ def test_an_encoder_ranks_by_meaning() -> None:
 
         return np.array([[1.0, 0.0], *([1.0, 0.0] if "nine" in text else [0.0, 1.0] for text in read[1:])])
 
-    found = choose_passages(asked, evidence(*texts), index, prefer_nine, index)  # type: ignore[arg-type]
+    found = ranking.choose_passages(asked, evidence(*texts), index, prefer_nine, index)  # type: ignore[arg-type]
     assert found[0].span.uri == "d1"
 
 
@@ -307,3 +306,29 @@ def test_the_language_of_a_question() -> None:
 
 def test_asking_verbs_are_no_subject_terms() -> None:
     assert subject_terms("Describe the ferry, tell me about it and explain it") == subject_terms("ferry")
+
+
+def test_questions_to_one_build_read_a_document_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = ranking._KnownRegions()
+    read: list[str] = []
+
+    class CountingIndex(FakeIndex):
+        def document(self, uri: str) -> tuple[str, str, int]:
+            read.append(uri)
+            return super().document(uri)
+
+        def once(self, key: Hashable, compute: Callable[[], T]) -> T:
+            return cast(T, known)
+
+    def answer(question: str) -> Answer:
+        index = CountingIndex((OATS, ARM))
+        return quote_answer(ParsedQuestion(question), evidence(OATS, ARM), index, words=index)
+
+    first = answer("Who sows the oats?")
+    assert first.parts == ask("Who sows the oats?", OATS, ARM).parts
+    assert answer("Where do oats grow?").parts == ask("Where do oats grow?", OATS, ARM).parts
+    assert read == ["d0", "d1"]
+    monkeypatch.setattr(ranking, "_MAX_CHARS", len(OATS))  # what is kept has a bound
+    assert answer("Who sows the oats?").parts == first.parts
+    assert read == ["d0", "d1", "d0", "d1"]
+    assert known.chars <= len(OATS) + len(ARM)

@@ -157,7 +157,9 @@ def subword_vectors(subwords: "np.NDArray[np.integer[Any]]") -> tuple[Vectors, V
 
 @cache
 def _known_subwords() -> tuple[Vectors, Vectors]:
-    """Return the vectors and lengths of the subwords met so far; else 0."""
+    """Return the vectors and lengths of the subwords met so far.
+
+    A length of 0 marks one that was not met."""
     shape = _map_weights().shape
     return np.zeros(shape, np.float32), np.zeros(shape[0], np.float32)
 

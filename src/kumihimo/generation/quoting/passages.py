@@ -49,10 +49,12 @@ class Passages:
         """
         folded = [normalize("NFKC", text).casefold() for text in self.texts]
         words = normalize("NFKC", subject).casefold().removeprefix("the ").strip()
-        phrase = re.escape(words.strip(QUOTES)).replace(r"\ ", r"\s+")
-        form = re.compile(rf"(?<![a-z0-9]){phrase}(?![a-z0-9])" if phrase.isascii() else phrase)
+        phrase = words.strip(QUOTES)
+        first, *rest = map(re.escape, phrase.split(" "))
+        before, after = (f"(?<![a-z0-9]{first})", "(?![a-z0-9])") if phrase.isascii() else ("", "")
+        form = re.compile(r"\s+".join([first + before, *rest]) + after)  # its letters are found first: that is fast
         patterns = subject_patterns(subject)
-        is_phrase, has_parts = words != words.strip(QUOTES), len(patterns) > 1 or not words.isascii()
+        is_phrase, has_parts = words != phrase, len(patterns) > 1 or not words.isascii()
         exact = [i for i, text in enumerate(folded) if form.search(text)] if is_phrase or has_parts else []
         if exact or is_phrase:
             return exact
@@ -67,9 +69,14 @@ def subject_patterns(subject: str) -> list[re.Pattern[str]]:
     """
     patterns = []
     for term in subject_terms(subject):
-        begin = r"\b" if term.isascii() else ""
-        root = re.sub("y$", "(?:y|ie)", re.escape(term)) if begin and len(term) >= _SHORT else re.escape(term)
-        patterns.append(re.compile(begin + root + (r"(?:e|s|es)?\b" if begin and len(term) < _SHORT else "")))
+        root, end = re.escape(term), ""
+        if term.isascii():
+            if len(term) < _SHORT:
+                end = r"(?:e|s|es)?\b"
+            elif term.endswith("y"):
+                root, end = root[:-1], "(?:y|ie)"
+            root = rf"{root}(?<=\b{root})"  # its letters are found first: that is fast
+        patterns.append(re.compile(root + end))
     return patterns
 
 

@@ -160,24 +160,23 @@ class _KnownRegions:
 
     documents: dict[str, tuple[str, Headings]] = field(default_factory=dict)  # title and headings, by uri
     regions: dict[tuple[str, int, int], Region] = field(default_factory=dict)
+    chars: int = 0  # of the documents
 
     def find(self, span: Span, reader: IndexReader) -> tuple[str, Region]:
         """Return the title of the document of a span, and its region."""
+        if len(self.regions) > _MAX_REGIONS or self.chars > _MAX_CHARS:
+            self.documents.clear()
+            self.regions.clear()
+            self.chars = 0
         title, headings = self.documents.get(span.uri) or self._read(span.uri, reader)
         key = span.uri, span.start, span.end
-        region = self.regions.get(key)
-        if region is None:
-            region = self.regions[key] = Region(headings.text, span.start, span.end, headings)
+        region = self.regions.get(key) or Region(headings.text, span.start, span.end, headings)
+        self.regions[key] = region
         return title, region
 
     def _read(self, uri: str, reader: IndexReader) -> tuple[str, Headings]:
         text, title, body = reader.document(uri)
-        if (
-            len(self.regions) > _MAX_REGIONS
-            or sum(len(known.text) for _, known in [*self.documents.values()]) > _MAX_CHARS
-        ):
-            self.documents.clear()
-            self.regions.clear()
+        self.chars += len(text)
         self.documents[uri] = found = title, Headings(text, body)
         return found
 
