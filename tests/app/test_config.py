@@ -94,7 +94,7 @@ def test_a_misspelt_variable_is_refused(variable: str, message: str) -> None:
     assert message in str(refused.value)
     assert str(refused.value).endswith(
         "Known: KUMI_CACHE, KUMI_CHUNKS_OVERLAP, KUMI_CHUNKS_SIZE, KUMI_CONFIG, KUMI_INDEX, KUMI_LANG, "
-        "KUMI_NAIVE_K, KUMI_NAIVE_WORDS, KUMI_OFFLINE, KUMI_TRUST"
+        "KUMI_NAIVE_K, KUMI_NAIVE_WORDS, KUMI_OFFLINE, KUMI_STUDY, KUMI_TRUST"
     )
 
 

@@ -13,6 +13,7 @@ import typer
 import typer.main
 from typer.testing import CliRunner
 
+from kumihimo.app.settings.config import NON_SETTINGS
 from kumihimo.cli import main
 from kumihimo.cli.main import _ClickException, app
 from kumihimo.cli.options import IndexFolder, Output, PaidSession, expand_option_groups
@@ -73,6 +74,13 @@ def walk(command: Any, path: str = "kumi") -> Iterator[tuple[str, Any]]:
         return
     for name in command.list_commands(None):
         yield from walk(command.get_command(None, name), f"{path} {name}")
+
+
+def test_every_variable_of_an_option_may_be_set() -> None:
+    commands = [command for _, command in walk(typer.main.get_command(app))]
+    variables = {parameter.envvar for command in commands for parameter in command.params if parameter.envvar}
+    assert "KUMI_STUDY" in variables
+    assert variables <= {*NON_SETTINGS}
 
 
 def senseless(parameter: Any) -> list[str]:

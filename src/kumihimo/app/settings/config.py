@@ -12,7 +12,10 @@ from kumihimo.index import metadata_fields
 from kumihimo.text import graph_edits, safe_write
 
 ENV_PREFIX = "KUMI_"
-NON_SETTINGS = ("KUMI_INDEX", "KUMI_CACHE", "KUMI_CONFIG", "KUMI_LANG", "KUMI_OFFLINE", "KUMI_TRUST")  # other variables
+# variables that are no settings
+NON_SETTINGS = (
+    "KUMI_INDEX", "KUMI_CACHE", "KUMI_CONFIG", "KUMI_LANG", "KUMI_OFFLINE", "KUMI_STUDY", "KUMI_TRUST",
+)  # fmt: skip
 
 _FIELDS_EXAMPLE = """
 # Fields to extract from each document, in place of those of the preset: as many tables as you like.
