@@ -50,6 +50,12 @@ def test_only_questions_with_a_value_in_each_build_count() -> None:
     [spread] = spread_over_builds(rows, QUESTIONS)
     assert (spread.n, spread.means) == (2, [1.0, 0.5])
     assert spread_over_builds(rows[:-1], QUESTIONS) == []
+    settings = [
+        *scores("local:x=a", [1.0] * 40),
+        *scores("local:x=a#b", [0.0] * 40),
+        *scores("local:x=a#1", [0.0] * 40),
+    ]
+    assert spread_over_builds(settings, QUESTIONS) == []
 
 
 @pytest.fixture

@@ -59,6 +59,8 @@ def test_a_study_can_be_restricted() -> None:
             restrict(wrong)
     with pytest.raises(SettingsError, match="bm25 has no window"):
         window_systems("bm25")
+    with pytest.raises(SettingsError, match="naive:budget=5 sets budget, which this study varies"):
+        window_systems("naive:budget=5")
 
 
 # -- the command

@@ -1,5 +1,6 @@
 """Scores of several builds of an index -> how much of their spread comes from the builds."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from statistics import fmean, stdev
 from kumihimo.evaluate.records import EvalQuestion, Score
 from kumihimo.evaluate.statistics import standard_error
 
-BUILD_MARK = "#"  # naive#2: naive, asked about the second build
+_BUILD = re.compile(r"(.+)#([2-9]|[1-9]\d+)")  # naive#2: naive, asked about the second build
 
 
 def name_of_build(system: str, build: int) -> str:
@@ -20,7 +21,17 @@ def name_of_build(system: str, build: int) -> str:
     >>> name_of_build("local", 1), name_of_build("local", 3)
     ('local', 'local#3')
     """
-    return system if build == 1 else f"{system}{BUILD_MARK}{build}"
+    return system if build == 1 else f"{system}#{build}"
+
+
+def split_build(name: str) -> tuple[str, int]:
+    """Return the system of a name, and its build.
+
+    >>> split_build("local#3"), split_build("local:x=a#b")
+    (('local', 3), ('local:x=a#b', 1))
+    """
+    found = _BUILD.fullmatch(name)
+    return (found[1], int(found[2])) if found else (name, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +57,9 @@ class BuildSpread:
 def spread_over_builds(scores: Iterable[Score], questions: Iterable[EvalQuestion]) -> list[BuildSpread]:
     """Return the spread of each measure and system with several builds."""
     clusters = {question.id: question.cluster for question in questions}
-    values: defaultdict[tuple[str, str], defaultdict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    values: defaultdict[tuple[str, str], defaultdict[int, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
     for score in scores:
-        system, _, build = score.system.partition(BUILD_MARK)
+        system, build = split_build(score.system)
         if score.value is not None and score.question in clusters:
             values[score.name, system][build][score.question] = score.value
     return [

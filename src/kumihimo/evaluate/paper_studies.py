@@ -98,6 +98,8 @@ def window_systems(base: str) -> dict[str, str]:
     window_settings = [name for name in ("budget", "window") if name in BUILT_IN.methods[parsed.method].settings]
     if not window_settings:
         raise SettingsError(f"{parsed.method} has no window: naive, local, global, mapreduce and others have one")
+    if window_settings[0] in parsed.settings:
+        raise SettingsError(f"{base} sets {window_settings[0]}, which this study varies: leave it out")
     separator = "+" if parsed.settings else ":"
     return {f"{size // 1000}k": f"{base}{separator}{window_settings[0]}={size}" for size in WINDOWS}
 

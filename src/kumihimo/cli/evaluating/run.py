@@ -20,7 +20,7 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.usage import Usage
 from kumihimo.evaluate import run_systems
-from kumihimo.evaluate.build_spread import BUILD_MARK, BuildSpread, name_of_build, spread_over_builds
+from kumihimo.evaluate.build_spread import BuildSpread, name_of_build, split_build, spread_over_builds
 from kumihimo.evaluate.claims import stages, study_claims
 from kumihimo.evaluate.records import Score, SystemAnswer
 from kumihimo.evaluate.scoring import run_scores
@@ -76,7 +76,7 @@ def run(
                 session, kumi, number, (seed or 0) + number - 1, needed, budget
             ) as other:
                 answers |= _answer_about_build(study, *other, number, systems, times, budget)
-    summaries = {name: _summarize_answers(rows, times[name.partition(BUILD_MARK)[0]]) for name, rows in answers.items()}
+    summaries = {name: _summarize_answers(rows, times[name if name in times else split_build(name)[0]]) for name, rows in answers.items()}
     document = {"study": str(study.folder), "systems": summaries, "left_out": left_out, "paid": budget.total}
     document["remembered"] = sum(budget.saved.values(), Usage())
     session.show(document, lambda _: _show_answers(summaries, budget.total))
