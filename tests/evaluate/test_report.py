@@ -190,6 +190,12 @@ def test_words_without_a_judge(tmp_path: Path) -> None:
     study.write("retrieval", rows)
     headline = headline_text(load_study_results(study, "harbour"))
     assert headline == "naive has the best recall@5 on harbour: 0.76, significantly better than bm25."
+    equal = [Score("hit@5", s, q.id, float(i % 2)) for s in ("bm25", "naive") for i, q in enumerate(questions)]
+    study.write("retrieval", [*equal, *rows])
+    assert "is the first that the study has of recall@5, " in headline_text(load_study_results(study, "harbour"))
+    study.write("retrieval", equal)
+    headline = headline_text(load_study_results(study, "harbour"))
+    assert "by hit@5. bm25 and naive are equal with 0.50. It cannot be distinguished from naive" in headline
 
 
 # -- what is shown

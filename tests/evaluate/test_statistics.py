@@ -60,6 +60,14 @@ def test_signed_ranks_equal_scipys(zeros: ZeroMethod, seed: int) -> None:
     assert np.sign(ours.z) == np.sign(ours.effect)
 
 
+def test_few_signed_ranks_equal_scipys_exactly() -> None:
+    from scipy.stats import wilcoxon
+
+    differences = [3.0, 1.0, 4.0, -1.5, 5.0, 9.0, 2.0, 6.0]
+    assert signed_rank([*differences, *[0.0] * 90], "wilcox").p == wilcoxon(differences, method="exact").pvalue
+    assert signed_rank([1.0] * 4 + [0.0] * 296).p == 0.125
+
+
 def test_equal_values_give_no_effect() -> None:
     for values in ([0.0] * 9, []):
         result = signed_rank(values)

@@ -22,6 +22,7 @@ PairPoints = Mapping[SystemPair, ByQuestion]  # points of the first system, 0 to
 
 PROTOCOLS_DROPPING_ZEROS = ("graphrag", "lightrag", "mk")  # their papers drop ties before ranking
 SIGNIFICANCE_LEVEL = 0.05
+DecisiveTest = Literal["signed ranks", "sign flips"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +31,11 @@ class Comparison:
 
     kind: `points`: mean is a's share of 100, 50 for equal systems; `difference`: mean is the difference of the means,
     0 for equal systems. n: questions that count; left_out: questions that only one side has. p: Wilcoxon's test;
-    corrected: Holm's correction for a family of `family` comparisons. low, high: the 95 % interval of the mean, by
-    clusters; corrected_low, corrected_high: the interval that holds for all means of the family together. flipped: p of
-    the sign-flip test, by clusters. detectable: the mean that such questions would show as significant in
-    80 % of studies, for a single comparison; corrected_detectable: the same at .05 divided by the size of the family;
-    None: all values are equal.
+    flipped: the sign-flip test, by clusters. test: which of the two decides; corrected: its p with Holm's correction
+    for a family of `family` comparisons. low, high: the 95 % interval of the mean, by clusters; corrected_low,
+    corrected_high: the interval that holds for all means of the family together. detectable: the mean that such
+    questions would show as significant in 80 % of studies, for a single comparison; corrected_detectable: the same at
+    .05 divided by the size of the family; None: all values are equal.
     """
 
     metric: str
@@ -57,6 +58,12 @@ class Comparison:
     corrected_high: float
     corrected_detectable: float | None
     family: int = 1
+    test: DecisiveTest = "signed ranks"
+
+    @property
+    def decisive_p(self) -> float:
+        """Return the p-value of the test that decides, uncorrected."""
+        return self.flipped if self.test == "sign flips" else self.p
 
     @property
     def is_significant(self) -> bool:
@@ -131,7 +138,7 @@ def _compare(
 def correct_family(family: Iterable[Comparison | None]) -> list[Comparison]:
     """Correct the p-values (Holm) and the intervals of one family of comparisons."""
     comparisons = [comparison for comparison in family if comparison is not None]
-    p_values = statistics.holm_correct([comparison.p for comparison in comparisons])
+    p_values = statistics.holm_correct([comparison.decisive_p for comparison in comparisons])
     size = len(comparisons)
     return [
         replace(
@@ -205,6 +212,7 @@ def compare_by_measures(
     pairs: Sequence[SystemPair] | None = None,
     *,
     zeros: ZeroMethod = "wilcox",
+    test: DecisiveTest = "signed ranks",
 ) -> list[Comparison]:
     """Compare these pairs, or all, by some measures, as one family.
 
@@ -218,7 +226,7 @@ def compare_by_measures(
             differences = {question: first[question] - second[question] for question in first if question in second}
             left_out = len(first.keys() ^ second.keys())
             family.append(_compare(metric, sides, differences, clusters, zeros, left_out, 0))
-    return correct_family(family)
+    return correct_family(replace(pair, test=test) for pair in family if pair)
 
 
 # -- ranking

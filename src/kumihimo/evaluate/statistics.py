@@ -20,6 +20,7 @@ SEED = 20240424
 _SMALLEST = 1e-300  # a p-value is never 0
 _Z = NormalDist().inv_cdf(0.975)  # of a 95 % interval
 _POWER = 0.8
+_FLIPS = 10_000  # at most: of the signs of differences
 _MAX_COEFFICIENT = 12.0  # a larger intercept or slope counts as infinite
 
 
@@ -37,14 +38,15 @@ class SignedRankResult:
 
 
 def signed_rank(differences: Sequence[float], zeros: ZeroMethod = "pratt") -> SignedRankResult:
-    """Run Wilcoxon's signed-rank test by the normal approximation.
+    """Run Wilcoxon's signed-rank test.
 
-    It corrects for ties, not for continuity. If all differences are 0, or there are none: Z = 0, p = 1. A positive Z
-    means that the first of the pairs are larger.
+    Exact if at most 13 differences are not 0: all ways to flip their ranks are counted. Otherwise by the normal
+    approximation, which corrects for ties, not for continuity. If all differences are 0, or there are none: Z = 0,
+    p = 1. A positive Z means that the first of the pairs are larger.
 
     >>> result = signed_rank([1.0, 2.0, 3.0, -1.5])  # ranks 1, 3, 4 and -2: 6 of 10, over the root of 30
     >>> round(result.z, 4), round(result.p, 4), result.effect
-    (1.0954, 0.2733, 0.6)
+    (1.0954, 0.375, 0.6)
     """
     d = np.asarray(differences, dtype=float).round(9)  # so that 58 1/3 - 50 and 50 - 41 2/3 are tied
     n = len(d)
@@ -55,7 +57,8 @@ def signed_rank(differences: Sequence[float], zeros: ZeroMethod = "pratt") -> Si
     _, places, counts = np.unique(np.abs(d), return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[places] * np.sign(d)  # ties share the mean of their ranks
     z = float(ranks.sum()) / sqrt(float((ranks**2).sum()))  # ties lower the squares, which corrects the variance
-    return SignedRankResult(z, two_sided_p(z), float(ranks.sum() / np.abs(ranks).sum()), n)
+    p = sign_flip_p(ranks) if 2 ** int(np.count_nonzero(d)) <= _FLIPS else two_sided_p(z)
+    return SignedRankResult(z, p, float(ranks.sum() / np.abs(ranks).sum()), n)
 
 
 def two_sided_p(z: float) -> float:
@@ -127,16 +130,18 @@ def _bootstrap_indices(clusters: int, draws: int) -> NDArray[np.int64]:
     return np.random.default_rng(SEED).integers(0, clusters, size=(draws, clusters))
 
 
-def sign_flip_p(differences: Sequence[float], clusters: Sequence[str] = (), *, draws: int = 10_000) -> float:
+def sign_flip_p(differences: Sequence[float] | Floats, clusters: Sequence[str] = (), *, draws: int = _FLIPS) -> float:
     """Return the p-value of the mean difference by sign flips.
 
-    A paired permutation test. The differences of a cluster are flipped together; without clusters, each alone. If there
-    are at most `draws` ways to flip, all are counted: k / N. Otherwise (k + 1) / (N + 1) for N random ones.
+    A paired permutation test. The differences of a cluster are flipped together; without clusters, each alone. Zeros do
+    not count. If there are at most `draws` ways to flip, all are counted: k / N. Otherwise (k + 1) / (N + 1) for N
+    random ones.
 
     >>> sign_flip_p([1.0, 2.0, 3.0, -1.5])  # 6 of the 16 sums are 4.5 or more apart from 0
     0.375
     """
     d = _cluster_sums(differences, clusters) if clusters else np.asarray(differences, dtype=float)
+    d = d[np.abs(d) > 1e-9]
     is_exact = 2 ** len(d) <= draws
     signs = _all_signs(len(d)) if is_exact else _random_signs(len(d), draws)
     extreme = int((np.abs(signs @ d) >= abs(d.sum()) - 1e-9).sum())

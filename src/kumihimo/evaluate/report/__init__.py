@@ -16,7 +16,13 @@ from kumihimo.evaluate import comparison, statistics
 from kumihimo.evaluate.bias import BiasReport, Proportion
 from kumihimo.evaluate.judging.refusals import Refusals
 from kumihimo.evaluate.report import answer_details, charts
-from kumihimo.evaluate.report.summary_data import CriterionResults, ReportMeasure, StudyResults, load_study_results
+from kumihimo.evaluate.report.summary_data import (
+    LEADING_MEASURES,
+    CriterionResults,
+    ReportMeasure,
+    StudyResults,
+    load_study_results,
+)
 from kumihimo.evaluate.study import Study
 from kumihimo.page import render_template
 from kumihimo.text.safe_write import write_file, write_folder
@@ -206,6 +212,7 @@ _GLOBALS = {
     "family_sizes": family_sizes,
     "find_cheaper": comparison.find_cheaper,
     "find_leader": comparison.find_leader,
+    "leading_measures": LEADING_MEASURES,
     "marker_shapes": charts.MARKER_SHAPES,
     "protocols_dropping_zeros": comparison.PROTOCOLS_DROPPING_ZEROS,
     "provenance": provenance,
@@ -234,6 +241,7 @@ _COMPARISON_FIELDS = [
     "left_out",
     "z",
     "p",
+    "test",
     "corrected",
     "family",
     "effect",

@@ -4,13 +4,14 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import isclose
 from typing import Any
 
 from kumihimo.core.errors import SettingsError
 from kumihimo.evaluate import comparison, fabrication
 from kumihimo.evaluate.bias import BiasReport, measure_bias
 from kumihimo.evaluate.claims.study_claims import measure_claims
-from kumihimo.evaluate.comparison import Comparison, PairPoints, RankedSystem, SystemPair
+from kumihimo.evaluate.comparison import Comparison, DecisiveTest, PairPoints, RankedSystem, SystemPair
 from kumihimo.evaluate.judging.refusals import AnswersBySystem, comparable_verdicts
 from kumihimo.evaluate.judging.verdicts import mean_ratings
 from kumihimo.evaluate.points import CountAgreement, compare_with_counts, points_by_pair, with_swapped_pairs
@@ -20,7 +21,7 @@ from kumihimo.evaluate.study import FILE_COMMANDS, Study
 from kumihimo.llm.local_embedder import LocalTokenizer
 
 _PROTOCOL_ORDER = ("debiased", "differential", "graphrag", "lightrag")  # the first one present decides
-_LEADING_MEASURES = ("recall@5", "recall@10", "answer_correctness", "faithfulness")  # most informative first
+LEADING_MEASURES = ("recall@5", "recall@10", "answer_correctness", "faithfulness")  # most informative first
 _MEASURED_FILES = ("verdicts", "ratings", "claims", "scores", "retrieval")
 _LOWER_IS_BETTER = {
     *fabrication.RATE_FIELDS,
@@ -112,6 +113,12 @@ class ReportMeasure:
         means = {system: self.mean(system) or 0.0 for system in self.values}
         return sorted(means, key=lambda system: (means[system] if self.lower_is_better else -means[system], system))
 
+    @property
+    def first_systems(self) -> list[str]:
+        """Return the systems that share the best mean."""
+        best = self.mean(self.order[0]) if self.order else None
+        return [system for system in self.order if best is not None and isclose(self.mean(system) or 0.0, best)]
+
     @cached_property
     def worse_systems(self) -> set[str]:
         """Return the systems that are significantly worse than the best."""
@@ -199,7 +206,7 @@ class StudyResults:
     def leading_measure(self) -> ReportMeasure | None:
         """Return the most informative measure with values, or None."""
         by_name = {measure.name: measure for measure in self.measures if measure.order}
-        leading = [by_name[name] for name in _LEADING_MEASURES if name in by_name]
+        leading = [by_name[name] for name in LEADING_MEASURES if name in by_name]
         return next(iter([*leading, *by_name.values()]), None)
 
 
@@ -211,8 +218,10 @@ def load_study_results(
     systems: only these, in this order. neighbours: compare ratings like MK-RAG, each system with the one before.
     Raises SettingsError if there are no questions, or a system is unknown.
     """
-    questions = study.questions()
     rows = {file: study.rows_or_empty(file) for file in _MEASURED_FILES}
+    ids = dict.fromkeys(row.question for row in rows["retrieval"])  # of foreign runs, which have no texts
+    without_texts = bool(ids) and not study.has("questions")
+    questions = [EvalQuestion(id, id) for id in ids] if without_texts else study.questions()
     order = _system_order(study, rows, systems)
     answers = {s: {row.question: row for row in study.answers(s)} for s in order if s in study.systems()}
     verdicts = [verdict for verdict in rows["verdicts"] if verdict.a in order and verdict.b in order]
@@ -324,9 +333,12 @@ def _build_measures(
     pairs = comparison.neighbouring_pairs(systems) if neighbours else []
     family = comparison.compare_by_measures(values, clusters, pairs)
     zeros = comparison.zero_method_for("mk" if group == "ratings" else "")
+    test: DecisiveTest = "sign flips" if group in ("scores", "retrieval") else "signed ranks"
     for name, by_system in values.items():
         ordered = {system: by_system[system] for system in systems if system in by_system}
-        own_family = family if neighbours else comparison.compare_by_measures({name: ordered}, clusters, zeros=zeros)
+        own_family = (
+            family if neighbours else comparison.compare_by_measures({name: ordered}, clusters, zeros=zeros, test=test)
+        )
         comparisons = [pair for pair in own_family if pair.metric == name]
         yield ReportMeasure(group, name, ordered, undefined[name], len(clusters), comparisons, name in _LOWER_IS_BETTER)
 
