@@ -166,6 +166,37 @@ def test_table_file_and_runs_agree(folder: Path) -> None:
     assert "missing" not in Study(folder / "eval").read_manifest()["retrieval"]
 
 
+def test_rows_at_other_cutoffs_stay_until_the_inputs_change(folder: Path, tmp_path: Path) -> None:
+    study = Study(tmp_path / "eval")
+    study.write("questions", QUESTIONS)
+    words = ["--study", str(study.folder), "--methods", "bm25,naive"]
+    out, _ = eval_retrieval(folder, *words, "--k", "1,3")
+    assert "`kumi eval report` shows which differences are significant." in out
+    head = " ".join(out.split("bm25")[0].split())
+    assert ("all-gold@3" in head, "nDCG@3" in head, "all-gold@1" in head) == (True, True, False)
+    first = {(row.system, row.question, row.name): row.value for row in study.rows("retrieval", Score)}
+    assert "Removed" not in eval_retrieval(folder, *words, "--k", "5")[1]
+    both = {(row.system, row.question, row.name): row.value for row in study.rows("retrieval", Score)}
+    assert first.items() < both.items()
+    assert len(both) == 2 * 3 * (5 * 3 + 2 + 2 + 2)
+    assert study.read_manifest()["retrieval"]["bm25"]["k"] == [1, 3, 5]
+    study.write("questions", QUESTIONS[:2])
+    _, errors = eval_retrieval(folder, *words, "--k", "5")
+    assert "(Removed, because the index, the settings or the questions have changed: hit@1" in errors
+    assert {row.name for row in study.rows("retrieval", Score) if "@1" in row.name} == set()
+
+
+def test_a_report_compares_foreign_runs_without_questions(tmp_path: Path) -> None:
+    (tmp_path / "gold").write_text("".join(f"q{n} 0 a 1\n" for n in range(12)), "utf-8")
+    for system, order in (("ours", "ab"), ("theirs", "ba")):
+        lines = [f"q{n} Q0 {name} {r} {9 - r} {system}\n" for n in range(12) for r, name in enumerate(order, 1)]
+        (tmp_path / f"{system}.run").write_text("".join(lines), "utf-8")
+    eval_retrieval(tmp_path, "--qrels", "gold", "--from-run", "ours.run", "--from-run", "theirs.run", "--k", "1")
+    ran = shell(tmp_path, "eval", "report")
+    assert ran.returncode == 0, ran.stderr
+    assert "ours has the best hit@1 on eval: 1.00, significantly better than theirs." in " ".join(ran.stdout.split())
+
+
 def test_a_run_with_other_names(folder: Path) -> None:
     run = "pier Q0 notes/pier.md 1 9 theirs\nboth Q0 r-2 1 2 theirs\nboth Q0 r-9 2 1 theirs\n"
     (folder / "theirs.run").write_text(run, "utf-8")

@@ -1,5 +1,6 @@
 """questions with gold + an index or TREC runs -> retrieval measures."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,11 +78,29 @@ def retrieval(
             inputs = describe_inputs(study, session, snapshot)
         results.manifest = {system: {**entry, **inputs} for system, entry in results.manifest.items()}
         _write_trec(results, run, qrels, force=writing.force)
-    remeasured = {score.system for score in results.scores}
-    study.replace_rows("retrieval", results.scores, lambda row: row.system in remeasured)
-    study.update_stage("retrieval", **{name: {"k": results.ks, **entry} for name, entry in results.manifest.items()})
+    _write_scores(study, results)
     _show_results(results, session.as_json)
     raise_failures(len(results.failed), len(results.questions) * len(results.runs), "".join(results.failed[:1]))
+
+
+def _write_scores(study: StudyOption, results: RetrievalResults) -> None:
+    """Write the scores, and keep those at other cutoffs if the system and its inputs are the same."""
+    before = study.read_manifest().get("retrieval", {})
+    manifest = json.loads(json.dumps(results.manifest))  # as it is read
+    same = {name for name, entry in manifest.items() if {**before.get(name, {}), "k": 0} == {**entry, "k": 0}}
+    measured = {(score.system, score.name) for score in results.scores}
+
+    def is_replaced(row: records.Score) -> bool:
+        return (row.system, row.name) in measured or (row.system in manifest and row.system not in same)
+
+    new_names = {name for _, name in measured}
+    rows = study.rows_or_empty("retrieval")
+    if removed := {row.name: True for row in rows if is_replaced(row) and row.name not in new_names}:
+        names = ", ".join(removed)
+        printing.print_note(f"(Removed, because the index, the settings or the questions have changed: {names}.)")
+    study.replace_rows("retrieval", results.scores, is_replaced)
+    ks = {name: {*results.ks, *(before[name]["k"] if name in same else ())} for name in manifest}
+    study.update_stage("retrieval", **{name: {"k": sorted(ks[name]), **entry} for name, entry in manifest.items()})
 
 
 def _parse_cutoffs(text: str) -> list[int]:
@@ -206,6 +225,8 @@ def _show_results(results: RetrievalResults, as_json: bool) -> None:
     _show_table(means_by_system, results)
     counted = f"{len(results.questions):,} questions with gold, {results.without_gold:,} without"
     printing.print_message(f"\n{counted}. Below means: 95 % intervals.")
+    if len(means_by_system) > 1:
+        printing.print_message("`kumi eval report` shows which differences are significant.")
     if missing:
         printing.print_note(f"(Missing baselines: {', '.join(missing)}; compare with them.)")
 
@@ -213,8 +234,9 @@ def _show_results(results: RetrievalResults, as_json: bool) -> None:
 def _show_table(means_by_system: Mapping[str, Mapping[str, measuring.MeasureMean]], results: RetrievalResults) -> None:
     """Print the main measures; the file and --json have all."""
     ks, budget = results.ks, measuring.TOKEN_BUDGETS[0]
+    cutoff = 10 if 10 in ks else ks[-1]
     columns = [f"recall@{k}" for k in ks]
-    columns += [f"all-gold@{ks[0]}", "MAP", "MRR", f"nDCG@{10 if 10 in ks else ks[0]}", f"recall@{budget}tokens"]
+    columns += [f"all-gold@{cutoff}", "MAP", "MRR", f"nDCG@{cutoff}", f"recall@{budget}tokens"]
     rows = []
     for system, means in means_by_system.items():
         shown = [means.get(name) for name in columns]
