@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations, permutations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,12 +18,16 @@ from kumihimo.evaluate.comparison import (
     rank_systems,
     zero_method_for,
 )
+from kumihimo.evaluate.power import find_questions_needed
+from kumihimo.evaluate.records import EvalQuestion, Rating, Score
+from kumihimo.evaluate.report.summary_data import load_study_results
 from kumihimo.evaluate.statistics import (
     bootstrap_interval,
     bradley_terry_batch,
     holm_correct,
     signed_rank,
 )
+from kumihimo.evaluate.study import Study
 
 # Figure 2 of GraphRAG, podcast transcripts, comprehensiveness: the row over the column
 FIGURE_2 = {
@@ -142,6 +147,37 @@ def test_neighbours_of_mk_are_one_family_of_18() -> None:
     comparisons = compare_by_measures(values, TASKS, neighbouring_pairs(arms))
     assert [pair.family for pair in comparisons] == [18] * 18
     assert [pair.corrected for pair in comparisons] == holm_correct([pair.p for pair in comparisons])
+
+
+def test_scores_and_retrieval_are_decided_by_sign_flips(tmp_path: Path) -> None:
+    """Four wins without a loss among 300 questions are no significant difference."""
+    study = Study(tmp_path)
+    study.write("questions", [EvalQuestion(f"q{i}", "What?") for i in range(300)])
+    rows = [Score("recall@5", s, f"q{i}", float(s == "a" or i > 3)) for s in ("a", "b") for i in range(300)]
+    study.write("retrieval", rows)
+    study.write("ratings", [Rating("mk", "depth", row.question, row.system, 1, 0, row.value) for row in rows])
+    by_group = {m.group: m.comparisons[0] for m in load_study_results(study, "harbour").measures}
+    pair = by_group["retrieval"]
+    assert (pair.test, pair.p, pair.corrected, pair.higher) == ("sign flips", 0.125, 0.125, "tie")
+    assert by_group["ratings"].test == "signed ranks"
+
+
+def test_questions_needed_name_pairs_without_a_spread_and_no_precision(tmp_path: Path) -> None:
+    study = Study(tmp_path)
+    study.write("questions", [EvalQuestion(f"q{i}", "What?") for i in range(10)])
+    names = {"recall@5": 0, "recall@1": 4, "precision@5": 4}  # the questions that b loses
+    study.write(
+        "retrieval",
+        [
+            Score(name, s, f"q{i}", float(s == "a" or i >= n))
+            for name, n in names.items()
+            for s in "ab"
+            for i in range(10)
+        ],
+    )
+    needed = {row.metric: row.questions for row in find_questions_needed(study, 10)}
+    assert needed.pop("recall@5") is None
+    assert [(name, bool(questions)) for name, questions in needed.items()] == [("recall@1", True)]
 
 
 def test_systems_are_ranked_with_intervals() -> None:

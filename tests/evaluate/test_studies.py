@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -157,6 +158,8 @@ def test_a_plan_is_shown(folder: Path, server: FakeServer) -> None:
     assert "± 50" not in ran.stdout
     ran = kumi(folder, "eval", "plan", "--methods", "naive,bm25", "--stages", "judge", "--detect", "10")
     assert "show a difference of 10 points" in ran.stdout
-    assert ran.stdout.split()[-1] == "197"
+    assert re.findall(r"at most ±\d+ .*?(\S+)$", ran.stdout, re.M) == ["197", "785"]
+    for points in ("1e-300", "101"):
+        assert "write points from 0.01 to 100" in kumi(folder, "eval", "plan", "--detect", points).stderr
     assert "protocol" in kumi(folder, "eval", "plan", "--protocol", "x").stderr
     assert server.counts()["requests"] == 0

@@ -76,7 +76,10 @@ def run(
                 session, kumi, number, (seed or 0) + number - 1, needed, budget
             ) as other:
                 answers |= _answer_about_build(study, *other, number, systems, times, budget)
-    summaries = {name: _summarize_answers(rows, times[name if name in times else split_build(name)[0]]) for name, rows in answers.items()}
+    summaries = {
+        name: _summarize_answers(rows, times[name if name in times else split_build(name)[0]])
+        for name, rows in answers.items()
+    }
     document = {"study": str(study.folder), "systems": summaries, "left_out": left_out, "paid": budget.total}
     document["remembered"] = sum(budget.saved.values(), Usage())
     session.show(document, lambda _: _show_answers(summaries, budget.total))

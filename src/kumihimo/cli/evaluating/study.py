@@ -23,6 +23,8 @@ from kumihimo.evaluate.paper_studies import STUDY_NAMES, StudyDesign, read_desig
 from kumihimo.evaluate.paper_tables import fill_tables, write_tables
 from kumihimo.evaluate.power import (
     LARGEST_DEVIATION,
+    SMALL_PILOT,
+    SMALLEST_DIFFERENCE,
     QuestionsNeeded,
     find_questions_needed,
 )
@@ -60,6 +62,8 @@ def plan(
     options.check_choice("protocol", protocol, PROTOCOLS)
     for name in options.split_names(stages):
         options.check_choice("stage", name, STAGES)
+    if detect and not SMALLEST_DIFFERENCE <= detect <= 100:
+        raise SettingsError(f"--detect {detect:g}: write points from {SMALLEST_DIFFERENCE} to 100")
     stage_names = options.split_names(stages) or STAGES
     votes = ECONOMY_VOTES if economy else PAPER_VOTES
     request = StudyRequest(stage_names, PROTOCOLS[protocol], questions, options.split_names(criteria))
@@ -82,8 +86,11 @@ def _questions_needed(
     if study.has("questions") and (rows := list(find_questions_needed(study, difference))):
         return rows
     family = max(systems - 1 if against else comb(systems, 2), 1)
-    needed = questions_for(difference, LARGEST_DEVIATION, family)
-    return [QuestionsNeeded(f"win rate, at most ±{LARGEST_DEVIATION:g}", "", "", 0, family, needed)]
+    largest = {"win rate, at most ±50": LARGEST_DEVIATION, "score from 0 to 1, at most ±1": 2 * LARGEST_DEVIATION}
+    return [
+        QuestionsNeeded(name, "", "", 0, family, questions_for(difference, deviation, family))
+        for name, deviation in largest.items()
+    ]
 
 
 def _estimate_study(kumi: Kumihimo, study: shared.StudyOption, methods: str, request: StudyRequest) -> StudyEstimate:
@@ -126,10 +133,19 @@ def _show_estimate(estimate: StudyEstimate, needed: Sequence[QuestionsNeeded], d
     if needed:
         printing.print_message(f"\nQuestions that show a difference of {difference:g} points in 4 of 5 studies:")
         head = ("by", "a", "b", "pilot", "pairs", "questions")
-        largest = {n.metric: n for n in sorted(needed, key=lambda n: n.questions)}  # of the pairs of a metric
+        largest = {n.metric: n for n in sorted(needed, key=lambda n: n.questions or 0)}  # of the pairs of a metric
         shown = [largest[metric] for metric in dict.fromkeys(n.metric for n in needed)]
-        rows = [(n.metric, n.a, n.b, f"{n.pilot:,}", f"{n.family:,}", f"{n.questions:,}") for n in shown]
+        rows = [
+            (n.metric, n.a, n.b, f"{n.pilot:,}", f"{n.family:,}", "–" if n.questions is None else f"{n.questions:,}")
+            for n in shown
+        ]
         printing.show_rows(rows, head=head, numeric=(3, 4, 5))
+        if any(n.questions is None for n in shown):
+            printing.print_message("–: the systems do not differ in any question of the pilot.")
+        if small := [n.pilot for n in shown if 0 < n.pilot < SMALL_PILOT]:
+            printing.print_note(
+                f"(The pilot has {min(small):,} questions: these numbers are uncertain below {SMALL_PILOT}.)"
+            )
 
 
 # -- published studies
