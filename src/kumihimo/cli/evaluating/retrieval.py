@@ -84,7 +84,10 @@ def retrieval(
 
 
 def _write_scores(study: StudyOption, results: RetrievalResults) -> None:
-    """Write the scores, and keep those at other cutoffs if the system and its inputs are the same."""
+    """Write the scores, and keep comparable ones at other cutoffs.
+
+    Those of another index, other settings or other questions are removed, with a note.
+    """
     before = study.read_manifest().get("retrieval", {})
     manifest = json.loads(json.dumps(results.manifest))  # as it is read
     same = {name for name, entry in manifest.items() if {**before.get(name, {}), "k": 0} == {**entry, "k": 0}}
