@@ -19,7 +19,7 @@ class Library:
     """One library under one configuration.
 
     environment: libraries of one environment share it. requirements: the first is the library itself. modes: of
-    questions; those in `reading` hand whole passages to the model.
+    questions; those in `reading` hand whole passages to the model, those in `unordered` in an order without meaning.
     """
 
     name: str
@@ -29,6 +29,7 @@ class Library:
     licence: str
     modes: tuple[str, ...]
     reading: tuple[str, ...] = ()
+    unordered: tuple[str, ...] = ()
 
     @property
     def package(self) -> str:
@@ -91,6 +92,7 @@ LIBRARIES = (
         "MIT",
         ("local", "basic", "global", "drift"),
         ("local", "basic"),
+        ("basic",),
     ),
     Library("graphrag", "graphrag", "graphrag", _GRAPHRAG, "MIT", ()),
 )

@@ -111,11 +111,9 @@ def _recall_table(figures: Figures) -> str:
             if "recall@5" not in row:
                 rows.append([library.name, f"`{mode}`", _missing(row), *["–"] * 4])
                 continue
-            interval = f"{row['low']:.2f}–{row['high']:.2f}"
-            counts = [_number(row["passages"]), f"{row['prompts']}"]
-            rows.append(
-                [library.name, f"`{mode}`", f"{row['recall@5']:.2f}", interval, f"{row['recall']:.2f}", *counts]
-            )
+            first = [f"{row['recall@5']:.2f}", f"{row['low']:.2f}–{row['high']:.2f}"]
+            counts = [f"{row['recall']:.2f}", _number(row["passages"]), f"{row['prompts']}"]
+            rows.append([library.name, f"`{mode}`", *(["–"] * 2 if mode in library.unordered else first), *counts])
     return format_table(header, rows)
 
 
