@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -156,6 +158,15 @@ def test_extracted_triples_and_essays(tmp_path: Path) -> None:
 
 
 # -- other files
+
+
+def test_a_list_that_nobody_reads_to_its_end_stops_quietly() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "benchmarks.data"]
+    ran = subprocess.run(command, cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert ran.stderr == ""
 
 
 @pytest.mark.parametrize(("name", "sample"), SETS)
