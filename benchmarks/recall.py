@@ -191,7 +191,9 @@ def print_table(data: Path, name: str) -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = bench_parser(__doc__)
-    parser.add_argument("--sets", default=",".join(SETS), help="or the beginning of its files, multihop/musique_1000")
+    parser.add_argument(
+        "--sets", default=",".join(SETS), help="names of sets, or the beginning of a set's files: multihop/musique_1000"
+    )
     options = read_options(parser, argv)
     for name in options.sets.split(","):
         print_table(options.data, name)

@@ -103,6 +103,17 @@ def test_a_benchmark_that_stops_is_named(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().err == "Unmet: stopped by ZeroDivisionError: division by zero\n"
 
 
+@pytest.mark.parametrize("name", ["passages", "hops"])
+def test_a_benchmark_without_its_data_says_how_to_get_them(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        run_benchmark(lambda: importlib.import_module(f"benchmarks.{name}").main(["--data", str(tmp_path)]))
+    assert stop.value.code == 1
+    assert "musique_train100_corpus.jsonl" in (said := capsys.readouterr().err)
+    assert "`python -m benchmarks.data` says how to get the data sets" in said
+
+
 def test_all_benchmarks_run_and_then_their_unmet_bounds_are_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
