@@ -45,6 +45,27 @@ def test_win_rates_over_one_system(study: Study) -> None:
     assert {cell.published for values in without.rows.values() for cell in values.values()} == {None}
 
 
+def test_a_caption_says_what_the_cells_are(study: Study) -> None:
+    design = read_design("levels")
+    study.write(
+        "verdicts",
+        [
+            Verdict(
+                "debiased", "comprehensiveness", id, "global:C0", "naive:words=false", first, 0, "a", judge="big_one"
+            )
+            for first in ("a", "b")
+            for id in IDS
+        ],
+    )
+    tables = fill_tables(design, results(study))
+    latex = Path(write_tables(study, design, tables)[2]).read_text(encoding="utf-8")
+    assert (
+        r"After GraphRAG, 2404.16130, figure 2. In brackets: the 95 \% interval, for all pairs of a criterion" in latex
+    )
+    assert r"*: p < .05 after Holm. Protocol debiased, judge big\_one. n = 8 questions." in latex
+    assert "comprehensiveness: C0 & -- & -- & -- & -- & -- & 100.0* (100.0--100.0)" in latex
+
+
 def test_counts_of_claims(study: Study) -> None:
     systems = ("global:C0", "naive:words=false")
     numbers = {"global:C0": 3, "naive:words=false": 1}

@@ -385,6 +385,14 @@ def test_the_command_writes_a_page_and_tables(study: Study, tmp_path: Path) -> N
     assert ratings[:2] == [("recall", "bm25", "naive", "12"), ("recall", "mapreduce", "bm25", "12")]
     assert {row["family"] for row in rows if row["by"] == "debiased"} == {"3"}
     assert {row["metric"] for row in rows if row["by"] == "debiased"} >= {"directness", "together"}
+    measures = (tmp_path / "report-csv" / "measures.csv").read_text(encoding="utf-8").splitlines()
+    means = [row for row in csv.DictReader(measures) if row["mean"]]
+    assert all(float(row["low"]) <= float(row["mean"]) + 1e-9 <= float(row["high"]) + 2e-9 for row in means)
+    latex = (tmp_path / "report-csv" / "measures.tex").read_text(encoding="utf-8")
+    assert latex.count("\\begin{table}") == len({row["group"] for row in means})
+    row = next(row for row in means if row["group"] == "retrieval")
+    cell = f"{float(row['mean']):.3f} ({float(row['low']):.3f}--{float(row['high']):.3f}"
+    assert any(line.startswith(f"{row['system']} & ") and cell in line for line in latex.splitlines())
     first = (tmp_path / "report.html").read_bytes()
     output = json.loads(kumi(tmp_path, "eval", "report", "--study", *arguments, "--json").stdout)
     assert output["page"] == "report.html"

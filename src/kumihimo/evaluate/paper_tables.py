@@ -4,7 +4,6 @@ Figures of the paper stand beside ours only for the data set that the caller nam
 """
 
 import csv
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from io import StringIO
@@ -13,36 +12,39 @@ from statistics import fmean
 
 from kumihimo.evaluate import report
 from kumihimo.evaluate.comparison import Comparison
+from kumihimo.evaluate.latex import latex_table
 from kumihimo.evaluate.paper_studies import PaperTable, StudyDesign
 from kumihimo.evaluate.report.summary_data import CriterionResults, ReportMeasure, StudyResults
-from kumihimo.evaluate.statistics import bootstrap_interval
 from kumihimo.evaluate.study import Study
 from kumihimo.page import render_template
 from kumihimo.text.safe_write import write_file
 
 _PACKAGE = Path(report.__file__).parent
-_LATEX_SPECIAL = re.compile(r"[&%$#_{}]")
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A figure with its 95 % interval. published: that of the paper; None: not known."""
+    """A figure with its 95 % interval.
+
+    published: that of the paper; None: not known. significant: a win rate that differs from 50, after correction.
+    """
 
     value: float
     low: float
     high: float
     n: int
     published: float | None = None
+    significant: bool = False
 
-    def describe(self, digits: int, dash: str = "–") -> str:
+    def describe(self, digits: int) -> str:
         """Return the cell as text.
 
         >>> Cell(56.25, 48.1, 64.0, 125, 57).describe(1)
         '56.2 (48.1–64.0), paper: 57'
         """
-        interval = f"{self.low:.{digits}f}{dash}{self.high:.{digits}f}"
+        mark = "*" if self.significant else ""
         paper = "" if self.published is None else f", paper: {self.published:g}"
-        return f"{self.value:.{digits}f} ({interval}){paper}"
+        return f"{self.value:.{digits}f}{mark} ({self.low:.{digits}f}–{self.high:.{digits}f}){paper}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,14 @@ class FilledTable:
     cites: str
     columns: Sequence[str]
     rows: Mapping[str, Mapping[str, Cell]]
+    has_win_rates: bool
+
+    def describe_cells(self, protocol: str, judges: str) -> str:
+        """Return what the brackets and marks of the cells are."""
+        if not self.has_win_rates:
+            return "In brackets: the 95 % interval, by tasks."
+        judged = f" Protocol {protocol}" + (f", judge {judges}." if judges else ".")
+        return f"In brackets: the 95 % interval, for all pairs of a criterion together; *: p < .05 after Holm.{judged}"
 
     @property
     def digits(self) -> int:
@@ -119,14 +129,13 @@ _FORMS: Mapping[str, Callable[[PaperTable, StudyDesign, StudyResults, str], Fill
 
 
 def _win_rate(pair: Comparison) -> Cell:
-    return Cell(pair.mean, pair.corrected_low, pair.corrected_high, pair.n)
+    return Cell(pair.mean, pair.corrected_low, pair.corrected_high, pair.n, significant=pair.is_significant)
 
 
 def _mean(measure: ReportMeasure, system: str, clusters: Mapping[str, str]) -> Cell | None:
     if not (values := measure.values.get(system)):
         return None
-    interval = bootstrap_interval([*values.values()], [clusters[question] for question in values])
-    return Cell(fmean(values.values()), *interval, len(values))
+    return Cell(fmean(values.values()), *measure.interval(system, clusters), len(values))
 
 
 def _cite(
@@ -140,7 +149,7 @@ def _cite(
         row: {column: replace(cell, published=published.get(row, {}).get(column)) for column, cell in cells.items()}
         for row, cells in rows.items()
     }
-    return FilledTable(table.title, table.cites, columns, cited)
+    return FilledTable(table.title, table.cites, columns, cited, table.form != "means")
 
 
 # -- files
@@ -150,7 +159,9 @@ def write_tables(study: Study, design: StudyDesign, tables: Sequence[FilledTable
     """Write tables.html, tables.csv and tables.tex into a study; return the paths."""
     page = render_template(_PACKAGE, "paper_tables.html", design=design, tables=tables, dataset=dataset)
     written: list[str] = []
-    for suffix, parts in (("html", page), ("csv", _csv_lines(tables)), ("tex", _latex_lines(tables, design))):
+    judges = ", ".join(sorted({row.judge for row in study.rows_or_empty("verdicts") if row.judge}))
+    latex = _latex_lines(tables, design, judges)
+    for suffix, parts in (("html", page), ("csv", _csv_lines(tables)), ("tex", latex)):
         path = study.folder / f"tables.{suffix}"
         write_file(path, parts, force=True)
         written.append(str(path))
@@ -161,35 +172,22 @@ def _csv_lines(tables: Iterable[FilledTable]) -> Iterator[str]:
     """Yield a line for each cell."""
     text = StringIO()
     lines = csv.writer(text, lineterminator="\n")
-    lines.writerow(["table", "cites", "row", "column", "value", "low", "high", "n", "published"])
+    lines.writerow(["table", "cites", "row", "column", "value", "low", "high", "n", "published", "significant"])
     for table in tables:
         for row, cells in table.rows.items():
             lines.writerows([table.title, table.cites, row, column, *astuple(cell)] for column, cell in cells.items())
     yield text.getvalue()
 
 
-def _latex_lines(tables: Iterable[FilledTable], design: StudyDesign) -> Iterator[str]:
+def _latex_lines(tables: Iterable[FilledTable], design: StudyDesign, judges: str) -> Iterator[str]:
     """Yield a table environment for each table."""
+    paper = ", ".join(design.paper.split(", ")[:2])  # without its sections: the table cites one
     for table in tables:
-        caption = f"{table.title}. After {design.paper}, {table.cites}."
-        yield "\\begin{table}\n\\centering\n\\caption{" + _escape_latex(caption) + "}\n"
-        yield "\\begin{tabular}{l" + "r" * len(table.columns) + "}\n\\hline\n"
-        yield _latex_row(["", *table.columns]) + "\\hline\n"
-        for name, cells in table.rows.items():
-            yield _latex_row(
-                [name, *(cells[c].describe(table.digits, "--") if c in cells else "--" for c in table.columns)]
-            )
-        yield "\\hline\n\\end{tabular}\n\\end{table}\n"
-
-
-def _latex_row(cells: Iterable[str]) -> str:
-    return " & ".join(map(_escape_latex, cells)) + " \\\\\n"
-
-
-def _escape_latex(text: str) -> str:
-    r"""Escape the special characters of LaTeX.
-
-    >>> _escape_latex("L_v & 5 %")
-    'L\\_v \\& 5 \\%'
-    """
-    return _LATEX_SPECIAL.sub(r"\\\g<0>", text)
+        sizes = sorted({cell.n for cells in table.rows.values() for cell in cells.values()})
+        caption = f"{table.title}. After {paper}, {table.cites}. {table.describe_cells(design.protocol, judges)}"
+        caption += f" n = {'–'.join(map(str, dict.fromkeys((sizes[0], sizes[-1]))))} questions." if sizes else ""
+        rows = (
+            [name, *(cells[c].describe(table.digits) if c in cells else "–" for c in table.columns)]
+            for name, cells in table.rows.items()
+        )
+        yield from latex_table(caption, ["", *table.columns], rows)

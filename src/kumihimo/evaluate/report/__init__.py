@@ -15,6 +15,7 @@ from typing import Any
 from kumihimo.evaluate import comparison, statistics
 from kumihimo.evaluate.bias import BiasReport, Proportion
 from kumihimo.evaluate.judging.refusals import Refusals
+from kumihimo.evaluate.latex import latex_table
 from kumihimo.evaluate.report import answer_details, charts
 from kumihimo.evaluate.report.summary_data import (
     LEADING_MEASURES,
@@ -254,7 +255,7 @@ _COST_FIELDS = ["system", "answered", "failed", "calls", "tokens", "cost", "medi
 _COLUMNS = {
     "pairs": ["by", "metric", "a", "b", *_COMPARISON_FIELDS, "shapiro_w", "shapiro_p", "shapiro_why"],
     "ranks": ["protocol", "criterion", "system", "rank", "best", "worst", "mean", "strength"],
-    "measures": ["group", "name", "system", "mean", "n", "of", "undefined"],
+    "measures": ["group", "name", "system", "mean", "low", "high", "n", "of", "undefined"],
     "values": ["group", "name", "system", "question", "value"],
     "points": ["protocol", "criterion", "a", "b", "question", "points_of_a"],
     "cost": ["system", "answered", "failed", "calls", "tokens", "cost", "seconds_p50", "seconds_p95", "timed"],
@@ -274,6 +275,7 @@ def write_result_tables(studies: Sequence[StudyResults], path: Path, *, force: b
                 lines.writerow(["study", *columns])
                 for study, rows in tables.items():
                     lines.writerows([study, *row] for row in rows[name])
+        (target / "measures.tex").write_text("".join(_latex_tables(studies)), encoding="utf-8", newline="\n")
 
     write_folder(path, fill, force=force)
 
@@ -292,7 +294,7 @@ def _table_rows(study: StudyResults) -> dict[str, Iterator[CsvRow]]:
             for row in c.ranking
         ),
         "measures": (
-            [measure.group, measure.name, system, *_mean_cells(measure, system)]
+            [measure.group, measure.name, system, *_mean_cells(study, measure, system)]
             for measure in study.measures
             for system in study.systems
             if system in measure.systems
@@ -314,10 +316,35 @@ def _table_rows(study: StudyResults) -> dict[str, Iterator[CsvRow]]:
     }
 
 
-def _mean_cells(measure: ReportMeasure, system: str) -> CsvRow:
-    """Return a system's mean, its counts, and reasons of missing values."""
+def _mean_cells(study: StudyResults, measure: ReportMeasure, system: str) -> CsvRow:
+    """Return a system's mean, interval, counts and reasons of missing values."""
     why = "; ".join(f"{reason}: {n}" for reason, n in measure.undefined.get(system, {}).items())
-    return [measure.mean(system), len(measure.values.get(system, {})), measure.total, why]
+    values = measure.values.get(system, {})
+    low, high = measure.interval(system, study.clusters) if values else (None, None)
+    return [measure.mean(system), low, high, len(values), measure.total, why]
+
+
+def _latex_tables(studies: Iterable[StudyResults]) -> Iterator[str]:
+    """Yield a table for each group of measures of each study."""
+    for study in studies:
+        for group in dict.fromkeys(measure.group for measure in study.measures):
+            measures = study.measures_in(group)
+            caption = f"{study.name}: {group}. Means with the 95 % interval, by tasks, of each system alone;"
+            caption += f" {len(study.questions):,} questions."
+            rows = ([system, *(_latex_cell(study, m, system) for m in measures)] for system in study.systems)
+            yield from latex_table(caption, ["", *(measure.name for measure in measures)], rows)
+
+
+def _latex_cell(study: StudyResults, measure: ReportMeasure, system: str) -> str:
+    """Return a mean with its interval.
+
+    It names n if some questions have no value.
+    """
+    if not (values := measure.values.get(system)):
+        return "–"
+    low, high = measure.interval(system, study.clusters)
+    few = f", n = {len(values)}" if len(values) < measure.total else ""
+    return f"{measure.mean(system):.3f} ({low:.3f}–{high:.3f}{few})"
 
 
 def _bias_rows(bias: BiasReport) -> Iterator[CsvRow]:

@@ -17,6 +17,7 @@ from kumihimo.evaluate.judging.verdicts import mean_ratings
 from kumihimo.evaluate.points import CountAgreement, compare_with_counts, points_by_pair, with_swapped_pairs
 from kumihimo.evaluate.records import AnswerClaim, Clusters, EvalQuestion, Rating, Score, SystemAnswer, Verdict
 from kumihimo.evaluate.scoring.run_scores import SCORE_MEASURES
+from kumihimo.evaluate.statistics import bootstrap_interval
 from kumihimo.evaluate.study import FILE_COMMANDS, Study
 from kumihimo.llm.local_embedder import LocalTokenizer
 
@@ -106,6 +107,14 @@ class ReportMeasure:
         """Return a system's mean, or None without values."""
         values = self.values.get(system)
         return sum(values.values()) / len(values) if values else None
+
+    def interval(self, system: str, clusters: Mapping[str, str]) -> tuple[float, float]:
+        """Return the 95 % interval of a system's mean.
+
+        clusters: the task of each question.
+        """
+        values = self.values[system]
+        return bootstrap_interval([*values.values()], [clusters[question] for question in values])
 
     @cached_property
     def order(self) -> list[str]:
