@@ -111,8 +111,10 @@ def test_a_study_is_one_command(folder: Path, server: FakeServer) -> None:
     assert len(rows) == 2 * 4
     page = (study_files.folder / "tables.html").read_text(encoding="utf-8")
     assert ("100.0 (100.0–100.0)" in page, ", paper: " in page, "--dataset" in page) == (True, False, True)
+    assert "The paper asked" not in ran.stderr
     ran = study(folder, *arguments, "--dataset", "podcasts")
     assert ran.returncode == 0, ran.stderr
+    assert "The paper asked 125 questions about podcasts, this study asks 2" in ran.stderr
     assert "comprehensiveness: TS & -- & 100.0 (100.0--100.0), paper: 83" in (
         study_files.folder / "tables.tex"
     ).read_text(encoding="utf-8")

@@ -39,7 +39,8 @@ class StudyDesign:
 
     systems: the specification of each system by its name in the paper. stages: run, judge, claims, score.
     against: the system that all others are compared with; empty: every pair. settings: settings
-    shared by all systems. needs: what the study needs first. fixed, differs: the choices of the paper.
+    shared by all systems. needs: what the study needs first. fixed, differs: the choices of the paper. questions: the
+    number of its questions about each data set; 0: not known.
     """
 
     summary: str
@@ -55,6 +56,7 @@ class StudyDesign:
     measures: Sequence[str] = ()
     against: str = ""
     settings: Sequence[str] = ()
+    questions: int = 0
 
     @property
     def method_list(self) -> str:

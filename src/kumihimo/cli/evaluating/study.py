@@ -186,9 +186,9 @@ def study(
     options.check_choice("study", name, STUDY_NAMES)
     own_study = shared.StudyOption(study.folder / name)
     design = _adjust_design(name, methods, protocol, stages)
-    design.check_dataset(dataset)
     session = replace(session, settings=[*design.settings, *(session.settings or ())])
     questions = study.questions()
+    _check_dataset(design, dataset, len(questions))
     if own_study.rows_or_empty("questions") != questions:
         own_study.write("questions", questions)
     request = StudyRequest(design.stages, PROTOCOLS[design.protocol], against=design.against, measures=design.measures)
@@ -207,6 +207,19 @@ def study(
     session.show({**document, **({"levels": levels} if levels else {})}, lambda _: _show_tables(paths, levels))
     if failed:
         raise ItemFailed("; ".join(failed))
+
+
+def _check_dataset(design: StudyDesign, dataset: str, questions: int) -> None:
+    """Check a data set, and note another number of questions.
+
+    Raises SettingsError if the paper has no figures on it.
+    """
+    design.check_dataset(dataset)
+    if dataset and design.questions not in (0, questions):
+        printing.print_note(
+            f"The paper asked {design.questions:,} questions about {dataset}, this study asks {questions:,}: "
+            "are they its data set?"
+        )
 
 
 def _show_tables(paths: Sequence[str], levels: Sequence[Any]) -> None:
