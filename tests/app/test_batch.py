@@ -12,6 +12,7 @@ from pathlib import Path
 from signal import SIGKILL
 from typing import Any
 
+import openai
 import pytest
 
 from kumihimo import Kumihimo
@@ -20,7 +21,6 @@ from kumihimo.core.errors import IndexUnavailable, ItemFailed, KumiError, ModelE
 from kumihimo.core.usage import Usage
 from kumihimo.llm.batch import BatchServer
 from kumihimo.llm.budget import Caps
-from kumihimo.llm.openai import OpenAIChat
 from kumihimo.storage.batch_log import BatchLog
 from tests import cli_runner
 from tests.factories_paid_steps import opened
@@ -262,7 +262,7 @@ def test_a_completed_batch_without_results_is_not_submitted_again_at_once(
         with pytest.raises(ModelError, match=rf"batch_1 without results for {submitted} requests, which may be paid"):
             kumi.index(town, methods=METHODS, batch=True)
         assert reader.counts()["chats"] == submitted
-        files = OpenAIChat(model="m", base_url=reader.url).server.client.files
+        files = openai.OpenAI(base_url=reader.url, api_key="k").files
         assert {file.id for file in files.list()} == {"file-1", "file-2"}
         reader.configure(batch_changes={})
         assert state_of(kumi.index(town, methods=METHODS, batch=True)).submitted == submitted
@@ -568,7 +568,7 @@ def test_the_command_gives_batches_up(tmp_path: Path, reader: FakeServer) -> Non
 def test_files_of_a_batch_are_deleted_when_its_replies_are_in_the_cache(
     tmp_path: Path, reader: FakeServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    files = OpenAIChat(model="m", base_url=reader.url).server.client.files
+    files = openai.OpenAI(base_url=reader.url, api_key="k").files
     town = write(tmp_path / "town", SMALL)
     with open_town(tmp_path, reader) as kumi:
         kumi.index(town, methods=METHODS, batch=True)

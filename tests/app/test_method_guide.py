@@ -21,7 +21,7 @@ def test_recall_figures_match_documentation() -> None:
     rows = [line.split("|")[1:-1] for line in PAGE.read_text(encoding="utf-8").splitlines() if "| ." in line]
     cells = {row[0].split(",")[0].strip(" `"): row[1:] for row in reversed(rows) if len(row) == len(RECALL_SETS) + 1}
     for name, shares in RECALL.items():
-        assert [float(cell.split("/")[0]) for cell in cells[name]] == list(shares), name
+        assert [float(cell.split()[0]) for cell in cells[name]] == list(shares), name
         assert len(shares) == len(RECALL_SETS)
 
 
