@@ -139,6 +139,16 @@ def test_a_dry_run_shows_what_a_study_needs(folder: Path, server: FakeServer) ->
     assert "podcasts" in study(folder, "levels", "--dataset", "podcast").stderr
 
 
+def test_a_dry_run_shows_the_needs_before_they_are_there(folder: Path) -> None:
+    (folder / "eval" / "questions.jsonl").unlink()
+    ran = study(folder, "levels", "--methods", "C0,TS", "--dry-run")
+    assert ran.returncode == 0, ran.stderr
+    assert "prompts are our own" in ran.stdout
+    assert "Not estimated yet: the index was not built for global" in ran.stdout
+    assert "not built for global" in json.loads(study(folder, "levels", "--dry-run", "--json").stdout)["missing"]
+    assert "125" in study(folder, "levels", "--methods", "TS,SS", "--dry-run").stdout
+
+
 def test_studies_are_listed_and_wrong_names_are_refused(folder: Path) -> None:
     assert {*json.loads(study(folder, "--json").stdout)} == {*STUDY_NAMES}
     assert "appendix C" in study(folder).stdout

@@ -15,7 +15,7 @@ from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.facade import Kumihimo
 from kumihimo.cli import builds, options, printing, terminal
 from kumihimo.cli.evaluating import judge, options as shared, run, study_files
-from kumihimo.core.errors import ItemFailed, SettingsError
+from kumihimo.core.errors import IndexUnavailable, ItemFailed, SettingsError
 from kumihimo.core.usage import Usage
 from kumihimo.evaluate.claims.stages import ECONOMY_VOTES, PAPER_VOTES
 from kumihimo.evaluate.judging.protocols import PROTOCOLS
@@ -187,17 +187,19 @@ def study(
     own_study = shared.StudyOption(study.folder / name)
     design = _adjust_design(name, methods, protocol, stages)
     session = replace(session, settings=[*design.settings, *(session.settings or ())])
-    questions = study.questions()
-    _check_dataset(design, dataset, len(questions))
+    questions = study.rows_or_empty("questions") if dry_run else study.questions()
+    if questions:
+        _check_dataset(design, dataset, len(questions))
     if own_study.rows_or_empty("questions") != questions:
         own_study.write("questions", questions)
     request = StudyRequest(design.stages, PROTOCOLS[design.protocol], against=design.against, measures=design.measures)
-    with session.open() as kumi:
-        estimate = _estimate_study(kumi, own_study, design.method_list, replace(request, generations=generations))
-        levels = kumi.status(levels=True).levels if name == "levels" else ()
+    request = replace(request, generations=generations)
     if dry_run:
-        session.show({**asdict(design), **asdict(estimate.plan)}, lambda _: _show_design(design, estimate))
+        _show_needs(own_study, session, design, request)
         return
+    with session.open() as kumi:
+        estimate = _estimate_study(kumi, own_study, design.method_list, request)
+        levels = kumi.status(levels=True).levels if name == "levels" else ()
     builds.announce_plan(estimate.plan)
     shared.confirm_calls(estimate.plan.calls[1], session, yes=yes)
     outputs, failed = _run_stages(own_study, session, design, generations)
@@ -239,14 +241,32 @@ def _list_designs(session: options.PaidSession) -> None:
     printing.print_message("\n`kumi eval study NAME` runs one, after an estimate of its cost.")
 
 
-def _show_design(design: StudyDesign, estimate: StudyEstimate) -> None:
-    """Print the needs of a study and its cost."""
+def _show_needs(
+    study: shared.StudyOption, session: options.PaidSession, design: StudyDesign, request: StudyRequest
+) -> None:
+    """Print the needs of a study, and its cost or the need that is missing."""
+    estimate, missing = None, ""
+    try:
+        with session.open() as kumi:
+            estimate = _estimate_study(kumi, study, design.method_list, request)
+    except (IndexUnavailable, SettingsError) as error:
+        missing = str(error)
+    cost = asdict(estimate.plan) if estimate else {"missing": missing}
+    session.show({**asdict(design), **cost}, lambda _: _show_design(design))
+    if session.as_json:
+        return
+    if estimate:
+        builds.show_plan(estimate.plan)
+    else:
+        printing.print_message(f"Not estimated yet: {missing}")
+
+
+def _show_design(design: StudyDesign) -> None:
     rows = [(f"{name}: {spec}",) for name, spec in design.systems.items()]
     printing.show_rows(rows, head=("systems",))
     printing.show_rows(((text,) for text in design.needs), head=("needs",))
     printing.show_rows(((text,) for text in design.fixed), head=("as in the paper",))
     printing.show_rows(((text,) for text in design.differs), head=("differs",))
-    builds.show_plan(estimate.plan)
 
 
 def _adjust_design(name: str, methods: str, protocol: str, stages: str) -> StudyDesign:
