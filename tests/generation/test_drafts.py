@@ -31,7 +31,7 @@ def test_lines_of_a_list_are_one_part() -> None:
         ("table", "| Boat |\n| Ebb |"),
     ]
     assert marked(draft) == (
-        "People:\nMenders\n   Hild mended it … [1]\n- Bo [2]\n… and 2 more.\n| Boat |\n| Ebb | [3]"
+        "People:\nMenders\n   Hild mended it … [1]\n- Bo [2]\n… and 2 more.\n| Boat |\n| Ebb [3] |"
     )
     assert [citation.n for part in draft.parts for citation in part.citations] == [1, 2, 3]
 

@@ -886,10 +886,11 @@ def test_a_phrase_in_quotation_marks_stands_as_it_is(kumi: Kumihimo) -> None:
 def test_rows_are_a_table_as_wide_as_a_terminal(short: Kumihimo, kumi: Kumihimo) -> None:
     assert ask(kumi, "Which month had the most visitors?").parts[1].text.splitlines() == [
         "| Month | Visitors | Cost (crowns) |",
+        "| --- | --- | --- |",
         "| March 2024 | 1310 | 8 |",
     ]
     lines = ask(short, "Which harbour has the most berths?").parts[1].text.splitlines()
-    assert lines == ["| harbour | berths | … |", "| Quay 4 | 4 | … |"]
+    assert lines == ["| harbour | berths | … |", "| --- | --- | --- |", "| Quay 4 | 4 | … |"]
 
 
 def test_a_table_that_is_too_long_to_read_is_named(short: Kumihimo, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,12 @@ import pytest
 from fastapi.testclient import TestClient
 
 from kumihimo.core.answer import TRUNCATION_NOTE
+from kumihimo.core.spans import Span
+from kumihimo.generation.quoting.drafts import Draft
 from kumihimo.llm.cached_llm import Chat
 from kumihimo.llm.protocols import ChatRequest, Reply
 from kumihimo.server.app import create_app
+from kumihimo.server.pages.markdown import markdown_blocks, write_cite
 from kumihimo.server.workspace import open_workspace
 from kumihimo.testing.fake_models import FakeChat
 from tests.server.running import answered_by
@@ -56,6 +59,17 @@ def test_each_number_of_a_citation_is_a_link_to_its_passage(site: Site) -> None:
     assert len(site.get(addresses[0]).all("mark")) == 1
     assert "【" not in page.text
     assert page.text.count("[1]") == 2  # both in code
+
+
+def test_a_computed_table_is_one_table_with_a_header() -> None:
+    span = Span("", "plots.csv", 0, 3, "Ebb")
+    draft = Draft()
+    draft.add("| 船 |\n| --- |", "table")
+    draft.cite("| 引潮 |", span, "table")
+    draft.cite("| 涨潮 |", span, "table")
+    (block,) = markdown_blocks(draft.parts[0].marked(write_cite).text)
+    assert (block.kind, block.has_head, len(block.rows)) == ("table", True, 3)
+    assert block.rows[1] == [f"引潮 {write_cite('', [1])}"]
 
 
 def test_a_table_has_its_citations_in_its_cells(site: Site) -> None:

@@ -32,6 +32,7 @@ _MAX_TITLE, _MAX_URI = 40, 60  # characters
 _INDENT = 3  # columns, of the lines of one piece of evidence
 _MARKDOWN_BOLD = re.compile(r"\*\*(\S(?:[^*]*\S)?)\*\*")
 _TABLE_ROW = re.compile(r"\s*\|.*\|\s*")
+_RULER = frozenset("|:- ")
 _CELL_END = re.compile(r"(?<!\\)\|")
 _LIST_ITEM = re.compile(r"\s*(?:-|\d+\.) ")
 _MIN_MODULARITY_SHARE = 0.98  # of the modularity of new communities: below, new reports are worth their cost
@@ -144,12 +145,12 @@ def _print_lines(text: str, terms: Collection[str] | None = None, *, indent: int
 
 
 def _align_tables(lines: Iterable[str], indent: int) -> Iterator[str]:
-    """Yield the lines with aligned tables.
+    """Yield the lines with aligned tables, without the ruler below a header.
 
     A table that does not fit stays as it is.
     """
     for is_table, group in groupby(lines, key=lambda line: bool(_TABLE_ROW.fullmatch(line))):
-        rows = list(group)
+        rows = [row for row in group if not (is_table and "---" in row and {*row} <= _RULER)]
         aligned = line_ends.align_cells([_CELL_END.split(row.strip()[1:-1]) for row in rows]) if is_table else rows
         yield from aligned if all(map(printing.fits_line, aligned, repeat(indent))) else rows
 

@@ -53,9 +53,13 @@ class Part:
 
     @classmethod
     def ending_with(cls, kind: PartKind, text: str, citations: Sequence[Citation]) -> Self:
-        """Return a part whose citations belong to the end of its text."""
+        """Return a part whose citations belong to the end of its text.
+
+        In a row of a table, that is the end of its last cell.
+        """
         numbers = tuple(dict.fromkeys(citation.n for citation in citations))
-        return cls(kind, text, tuple(citations), ((len(text), len(text), numbers),) if numbers else ())
+        end = len(text.removesuffix(" |") if kind == "table" else text)
+        return cls(kind, text, tuple(citations), ((end, end, numbers),) if numbers else ())
 
     def marked(self, write: Callable[[str, Sequence[int]], str] = write_marker) -> Self:
         """Return the part with a marker in its text for each citation.

@@ -76,7 +76,7 @@ def _write_reading(reading: TableQuestion, uri: str, text: str, language: str) -
     draft.add(say(line, language, **values), "sentence")
     shown = winners[: _MAX_SHOWN.get(kind, 3)]
     header, *lines = _write_table(shown, reading.columns)
-    draft.add(header, "table")
+    draft.add(f"{header}\n{'| --- ' * (header.count('|') - 1)}|", "table")
     for row, line in zip(shown, lines, strict=True):
         draft.cite(line, Span("", uri, row.start, row.end, text[row.start : row.end]), "table")
     if len(winners) > len(draft.citations):
