@@ -164,6 +164,33 @@ def test_what_was_broken_before_it_was_saved_stays_as_it_is() -> None:
     assert decode("a\ufffdb".encode()) == "a\ufffdb"
 
 
+LEGACY_TEXTS = {
+    "gb18030": "水车停转一天，下游的三十亩菜地就断水一天，所以凡事宁可早做。开闸之前，水工先绕水车走一圈。",
+    "big5": "水車停轉一天，下游的三十畝菜地就斷水一天，所以凡事寧可早做。開閘之前，水工先繞水車走一圈。",
+    "euc_jp": "水車が一日止まると、下流の畑は一日水が来ません。水門を開ける前に、係は水車の周りを一周します。",
+    "cp932": "水車が一日止まると、下流の畑は一日水が来ません。水門を開ける前に、係は水車の周りを一周します。",
+}
+
+
+@pytest.mark.parametrize("encoding", LEGACY_TEXTS)
+@pytest.mark.parametrize("repeats", [1, 9])
+def test_a_text_that_ends_within_a_character_keeps_its_encoding(encoding: str, repeats: int) -> None:
+    data = (LEGACY_TEXTS[encoding] * repeats).encode(encoding)[:-3]  # the full stop, and half a character
+    assert decode(data) == data.decode(encoding, "replace")
+
+
+@pytest.mark.parametrize("encoding", LEGACY_TEXTS)
+def test_a_damaged_text_in_ideographs_does_not_become_latin(encoding: str) -> None:
+    data = b"\x81\xff\xff".join([(LEGACY_TEXTS[encoding] * 20).encode(encoding)] * 2)
+    assert decode(data) == data.decode(encoding, "replace")
+
+
+@pytest.mark.parametrize("encoding", ["gb18030", "big5"])
+def test_a_short_damaged_text_in_ideographs_is_refused(encoding: str) -> None:
+    with pytest.raises(SourceError, match="cannot tell the encoding"):
+        decode(b"\x81\xff\xff".join([LEGACY_TEXTS[encoding].encode(encoding)] * 2))
+
+
 GUESSED = "its encoding is guessed from {} bytes; if letters are wrong, save it as UTF-8"
 NEWS = "Dün akşam balıkçılar limana döndü. "
 

@@ -183,9 +183,18 @@ def _decode_guessing(data: bytes) -> str | None:
         return text
     sample = _take_sample(data)
     is_certain = has_only_signs(sample) if encoding == "cp1252" else score >= CERTAIN_SCORES.get(encoding, 0.7)
-    encoding = encoding if is_certain else _detect_alphabet(sample)
+    alphabet = encoding if is_certain else _detect_alphabet(sample)
+    if alphabet != "windows-1252" or encoding == "cp1252" or not _is_no_latin(sample):
+        encoding = alphabet
+    elif not is_east_asian:
+        return None
     text = data.decode(encoding, "replace") if encoding else ""
     return text if len(WRONG_CHAR.findall(text)) * GOOD_PER_BROKEN < len(text) else None
+
+
+def _is_no_latin(sample: bytes) -> bool:
+    """Return whether most letters outside ASCII stand in long runs, as in no Latin text."""
+    return _score_text(sample.decode("cp1252", "replace"), "cp1252") < PLAUSIBLE_SCORE
 
 
 def _detect_alphabet(sample: bytes) -> str:
@@ -214,9 +223,8 @@ def detect_legacy_encoding(data: bytes) -> tuple[float, str]:
     sample = _take_sample(data)
     scores: dict[str, float] = {}
     for encoding in CANDIDATE_ENCODINGS:
-        decoder = codecs.getincrementaldecoder(encoding)("replace")  # drops half a character at the end of the sample
-        text = decoder.decode(sample, final=len(sample) < LEGACY_SAMPLE_BYTES)
-        scores[encoding] = _score_text(text, encoding)
+        decoder = codecs.getincrementaldecoder(encoding)("replace")  # drops half a character at the end
+        scores[encoding] = _score_text(decoder.decode(sample), encoding)
     best = max(scores, key=scores.__getitem__)  # the first of equal scores
     return scores[best], best
 
