@@ -74,6 +74,14 @@ def test_messages_are_found_however_they_are_raised() -> None:
 # -- messages
 
 
+def test_a_message_after_the_name_of_a_file_is_translated() -> None:
+    error = f"日记/a.pages: {describe_unknown('reader for', '.pages', ['.ps1', *(f'.{n}' for n in range(70))])}"
+    assert translate(error, "zh") == "日记/a.pages: 没有名为 '.pages' 的读取器。共有 71 个，例如 .ps1"
+    note = "d/a.txt: its encoding is guessed from 4 bytes; if letters are wrong, save it as UTF-8"
+    assert translate(note, "zh") == "d/a.txt: 编码是根据 4 个字节推测的；如果文字有误，请存为 UTF-8"
+    assert translate("d/a.txt: sea", "zh") == "d/a.txt: sea"
+
+
 def test_values_are_filled_in_and_messages_within_messages_are_translated() -> None:
     message = f"--again x: {describe_unknown('method', 'bm52', ['bm25', 'naive'])}"
     assert translate(message, "ja") == (
@@ -120,7 +128,7 @@ def test_a_choice_comes_before_the_language_of_a_question() -> None:
 
 
 def test_an_unknown_language_is_named_with_the_known_ones() -> None:
-    with pytest.raises(SettingsError, match=r"no language 'fr'. Known: en, ja, zh, zh-Hant"):
+    with pytest.raises(SettingsError, match=r"no language 'fr'. Known: en, ja, zh, zh-TW"):
         choose_language("fr")
 
 

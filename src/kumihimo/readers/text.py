@@ -157,7 +157,8 @@ def describe_guess(data: bytes) -> list[str]:
     label = DECLARATION.search(data[:SAMPLE_BYTES])
     if _decode_certain(data, label[1].decode() if label else "") is not None:
         return []
-    return [f"its encoding is guessed from {count} bytes; if letters are wrong, save it as UTF-8"]
+    remarks = [f"its encoding is guessed from {count} bytes; if letters are wrong, save it as UTF-8"]
+    return remarks
 
 
 def _resolve_label(label: str) -> str:

@@ -31,7 +31,7 @@ def choose_language(name: str) -> None:
     """
     language = find_language(name)
     if not language:
-        raise SettingsError(describe_unknown("language", name, LANGUAGES))
+        raise SettingsError(describe_unknown("language", name, (*LANGUAGES[:-1], "zh-TW")))
     _language.set(language)
 
 
@@ -80,7 +80,7 @@ def translate(text: str, language: str = "") -> str:
     if language == "en":
         return fit_commands(text)
     catalogue = _load_catalogue(language)
-    found = catalogue.find(text) or "\n".join(catalogue.find(line) or line for line in text.split("\n"))
+    found = catalogue.find(text) or "\n".join(catalogue.find_after_name(line) for line in text.split("\n"))
     return fit_commands(found)
 
 
@@ -203,6 +203,12 @@ class _Catalogue:
             return ""
         found = text.replace(message, translation, 1)
         return found.rstrip(" ") if translation.endswith("：") else found  # a full-width colon is as wide as a space
+
+
+    def find_after_name(self, line: str) -> str:
+        """Return the translation of a line, or of what follows `NAME: ` in it; the line itself if it has none."""
+        name, colon, message = line.partition(": ")
+        return self.find(line) or name + colon + (self.find(message, _MIN_NESTED) or message)
 
 
 @cache
