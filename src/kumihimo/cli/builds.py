@@ -156,7 +156,7 @@ def show_unmatched(lines: Sequence[str]) -> None:
 
 def show_partial(messages: Sequence[str]) -> None:
     for message in messages[:_MAX_LISTED]:
-        printing.print_note(f"Read in part: {message}")
+        printing.print_note(f"Read in part: {translate(message)}")
     if len(messages) > _MAX_LISTED:
         printing.print_note(f"Read in part: {len(messages) - _MAX_LISTED:,} more; `kumi status --json` lists them")
 

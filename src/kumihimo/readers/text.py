@@ -155,10 +155,8 @@ def describe_guess(data: bytes) -> list[str]:
     if not 0 < count < CERTAIN_BYTES or 0 in data or has_only_signs(_take_sample(data)):
         return []
     label = DECLARATION.search(data[:SAMPLE_BYTES])
-    if _decode_certain(data, label[1].decode() if label else "") is not None:
-        return []
     remarks = [f"its encoding is guessed from {count} bytes; if letters are wrong, save it as UTF-8"]
-    return remarks
+    return remarks if _decode_certain(data, label[1].decode() if label else "") is None else []
 
 
 def _resolve_label(label: str) -> str:
@@ -185,7 +183,7 @@ def _decode_guessing(data: bytes) -> str | None:
     sample = _take_sample(data)
     is_certain = has_only_signs(sample) if encoding == "cp1252" else score >= CERTAIN_SCORES.get(encoding, 0.7)
     alphabet = encoding if is_certain else _detect_alphabet(sample)
-    if alphabet != "windows-1252" or encoding == "cp1252" or not _is_no_latin(sample):
+    if alphabet != "windows-1252" or encoding == "cp1252" or not _has_long_runs(sample):
         encoding = alphabet
     elif not is_east_asian:
         return None
@@ -193,8 +191,8 @@ def _decode_guessing(data: bytes) -> str | None:
     return text if len(WRONG_CHAR.findall(text)) * GOOD_PER_BROKEN < len(text) else None
 
 
-def _is_no_latin(sample: bytes) -> bool:
-    """Return whether most letters outside ASCII stand in long runs, as in no Latin text."""
+def _has_long_runs(sample: bytes) -> bool:
+    """Return whether letters outside ASCII make long runs: not so in Latin."""
     return _score_text(sample.decode("cp1252", "replace"), "cp1252") < PLAUSIBLE_SCORE
 
 

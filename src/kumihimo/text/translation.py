@@ -204,9 +204,8 @@ class _Catalogue:
         found = text.replace(message, translation, 1)
         return found.rstrip(" ") if translation.endswith("：") else found  # a full-width colon is as wide as a space
 
-
     def find_after_name(self, line: str) -> str:
-        """Return the translation of a line, or of what follows `NAME: ` in it; the line itself if it has none."""
+        """Return the translation of a line, or of its part after `NAME: `."""
         name, colon, message = line.partition(": ")
         return self.find(line) or name + colon + (self.find(message, _MIN_NESTED) or message)
 
