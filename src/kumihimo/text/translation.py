@@ -205,7 +205,7 @@ class _Catalogue:
         return found.rstrip(" ") if translation.endswith("：") else found  # a full-width colon is as wide as a space
 
     def find_after_name(self, line: str) -> str:
-        """Return the translation of a line, or of its part after `NAME: `."""
+        """Return a line in the language, or its part after `NAME: `."""
         name, colon, message = line.partition(": ")
         return self.find(line) or name + colon + (self.find(message, _MIN_NESTED) or message)
 
