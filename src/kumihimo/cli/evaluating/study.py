@@ -244,7 +244,7 @@ def _list_designs(session: options.PaidSession) -> None:
 def _show_needs(
     study: shared.StudyOption, session: options.PaidSession, design: StudyDesign, request: StudyRequest
 ) -> None:
-    """Print the needs of a study, and its cost if none is missing."""
+    """Print the needs and the cost of a study."""
     estimate, missing = None, ""
     try:
         with session.open() as kumi:
