@@ -108,7 +108,7 @@ def dated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kumihimo]:
         ("2024年5月的文件有几个？", "5份文档中的2份（日期：2024-05）：", "2024-05-02 culture"),
         ("Who wrote Free Tides?", "1 of 5 documents (title: Free Tides):", "culture"),
         ("What did Ann Lee write?", "1 of 5 documents (author: Ann Lee):", "culture"),
-        ("Which files are in German?", "1 of 5 documents (language: de):", "brief"),
+        ("Which files are in German?", "1 of 5 documents (language: German):", "brief"),
         ("How many files mention a new rope?", "1 of 5 documents (text: a new rope):", "2024-09-12"),
     ],
 )

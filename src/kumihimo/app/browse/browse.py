@@ -13,7 +13,8 @@ from kumihimo.app.browse.community_tree import CommunityTree, cut_excerpt, load_
 from kumihimo.core.records import Claim, Entity, Record, Relation
 from kumihimo.core.spans import Span
 from kumihimo.core.wiring import ROOT
-from kumihimo.generation.quoting.overview import Overview, name_value as name_value, read_overview
+from kumihimo.generation.quoting.drafts import name_value as name_value
+from kumihimo.generation.quoting.overview import Overview, read_overview
 from kumihimo.search.row_listing import Listing, list_rows
 from kumihimo.text.name_keys import entity_id, name_key, relation_id
 

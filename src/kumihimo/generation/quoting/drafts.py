@@ -59,8 +59,8 @@ _WORDING: Mapping[str, Mapping[str, str]] = {
     },
     "documents": {"en": "{n} documents", "ja": "{n}件の文書", "zh": "{n}份文档", "zh-Hant": "{n}份文件"},
     "document": {"en": "1 document", "ja": "1件の文書", "zh": "1份文档", "zh-Hant": "1份文件"},
-    "passages": {"en": "{n} passages", "ja": "{n}箇所", "zh": "{n}处", "zh-Hant": "{n}處"},
-    "passage": {"en": "1 passage", "ja": "1箇所", "zh": "1处", "zh-Hant": "1處"},
+    "passages": {"en": "{n} passages", "ja": "{n}箇所", "zh": "{n}个段落", "zh-Hant": "{n}個段落"},
+    "passage": {"en": "1 passage", "ja": "1箇所", "zh": "1个段落", "zh-Hant": "1個段落"},
     "folders": {
         "en": "folders: {names}",
         "ja": "フォルダー：{names}",
@@ -171,6 +171,15 @@ def say(name: str, language: str, default: str = "", **values: object) -> str:
     """
     wording = _WORDING.get(name) if default else _WORDING[name]
     return wording[language].format(**values) if wording else default
+
+
+def name_value(name: str, value: str, language: str) -> str:
+    """Return what a kind of documents, or a language, is called.
+
+    >>> name_value("kind", "sheet", "zh"), name_value("author", "Ann", "zh")
+    ('表格', 'Ann')
+    """
+    return say(f"{name} {value}", language, default=value)
 
 
 def quote_words(words: Sequence[str], language: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from kumihimo.core.table import Table
 from kumihimo.generation.quoting import outlines, ranking
-from kumihimo.generation.quoting.drafts import MAX_LONG_CHARS, Draft, say, say_count
+from kumihimo.generation.quoting.drafts import MAX_LONG_CHARS, Draft, name_value, say, say_count
 from kumihimo.generation.quoting.topics import Topic, find_topics
 from kumihimo.text.dates import compare_dates, find_dates, list_dates
 from kumihimo.text.tokens import subject_terms
@@ -193,8 +193,3 @@ def describe_documents(overview: Overview, language: str) -> str:
 
 def _list_counts(name: str, counts: Mapping[str, int], language: str) -> str:
     return ", ".join(f"{name_value(name, value, language)} {count:,}" for value, count in counts.items())
-
-
-def name_value(name: str, value: str, language: str) -> str:
-    """Return what a kind of documents, or a language, is called."""
-    return say(f"{name} {value}", language, default=value)

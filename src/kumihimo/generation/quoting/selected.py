@@ -9,7 +9,7 @@ from itertools import starmap
 from unicodedata import normalize
 
 from kumihimo.core.spans import Span
-from kumihimo.generation.quoting.drafts import MAX_LONG_CHARS, Draft, say, say_count, shorten_span
+from kumihimo.generation.quoting.drafts import MAX_LONG_CHARS, Draft, name_value, say, say_count, shorten_span
 from kumihimo.generation.quoting.outlines import write_outline
 from kumihimo.generation.quoting.overview import find_part
 from kumihimo.generation.quoting.passages import Passages, best_sentence, read_passages
@@ -74,11 +74,12 @@ def write_selected(selection: Mapping[str, str], reader: IndexReader, language: 
     values = {**conditions, **times}
     if order := values.pop("order", ""):
         values[order] = chosen[0].day
-    named = [say(name, language, value=value) for name, value in values.items()]
+    named = [say(name, language, value=name_value(name, value, language)) for name, value in values.items()]
     files = f"{len({each.file for each in documents}):,}"
     numbers = {"n": f"{len(chosen):,}", "total": f"{len(documents):,}", "files": files}
     draft = Draft(MAX_LONG_CHARS)
-    draft.add(say("selected" if named else "all documents", language, labels=", ".join(named), **numbers), "sentence")
+    labels = (", " if language == "en" else "、").join(named)
+    draft.add(say("selected" if named else "all documents", language, labels=labels, **numbers), "sentence")
     if times and (undated := sum(not each.day for each in among)):
         draft.add(say("undated", language, n=f"{undated:,}"))
     one = [chosen[0].id] if times and len(chosen) == 1 and asks != "count" else []
