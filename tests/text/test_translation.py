@@ -179,6 +179,8 @@ def test_the_language_of_the_system_is_used_where_none_is_chosen(tmp_path: Path)
     assert none in error("Who?")
     assert none in error("Who?", LC_ALL="ja_JP", LANG="C")
     assert ".kumi 中没有索引" in error("谁绘制了潮汐闸门？")
+    assert none in error("門")
+    assert none not in error("門", LANG="C")
     assert "there is no index in .kumi" in error("Who?", KUMI_LANG="en")
     assert "there is no index in .kumi" in error("Who?", LANG="de_DE.UTF-8")
 

@@ -48,8 +48,9 @@ def suggest_language(question: str) -> None:
 
     A language that was chosen stays.
     """
-    if translation.script_language(question) != "en":
-        translation.suggest_language(question)
+    evidence = "かな" if translation.message_language() == "ja" else ""  # of the system: for a question in kanji alone
+    if translation.script_language(question, evidence) != "en":
+        translation.suggest_language(question, evidence)
 
 
 LANGUAGE_HELP = "Language of messages: en, ja, zh or zh-TW. Default: that of the question, or of the system."

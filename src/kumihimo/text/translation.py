@@ -56,10 +56,13 @@ def use_system_language(variables: Mapping[str, str]) -> None:
     _system.set(find_language(next(filter(None, names), "")) or "en")
 
 
-def suggest_language(question: str) -> None:
-    """Use the language of a question, unless one was chosen."""
+def suggest_language(question: str, evidence: str = "") -> None:
+    """Use the language of a question, unless one was chosen.
+
+    evidence: as for `script_language`.
+    """
     if not _language.get():
-        _language.set(script_language(question))
+        _language.set(script_language(question, evidence))
 
 
 def message_language() -> str:
