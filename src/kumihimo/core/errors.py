@@ -181,7 +181,8 @@ def describe_unknown(kind: str, name: object, choices: Iterable[str]) -> str:
     from difflib import get_close_matches  # imported here, since few commands need it
 
     name, names = str(name)[:MAX_SHOWN], sorted(choices)
-    closest = get_close_matches(name, names, n=1, cutoff=0.65)
+    same = [each for each in names if each.casefold() == name.casefold()]
+    closest = same or get_close_matches(name, names, n=1, cutoff=0.65)
     hint = f"; did you mean {closest[0]!r}?" if closest else "."
     if len(names) > _MAX_LISTED:
         similar = sorted(get_close_matches(name, names, n=8, cutoff=0.3))
