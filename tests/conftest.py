@@ -57,6 +57,7 @@ NIGHTLY = {
     "tests/app/test_import_store.py::test_importing_again": 0,
     "tests/app/test_method_subsets.py::test_a_set_of_methods_is_planned_and_built": 4,
     "tests/app/test_plans.py::test_steps_that_share_a_conversation_are_planned_once": 2,
+    "tests/app/test_plans.py::test_the_total_of_a_build_lies_within_a_narrow_plan": 0,
     "tests/app/test_question_pool.py::test_a_cancelled_question": 0,
     "tests/app/test_question_pool.py::test_a_closed_room": 0,
     "tests/app/test_question_pool.py::test_a_killed_process_fails_its_question_and_another_takes_its_place": 0,
