@@ -21,12 +21,6 @@ def prose(path: Path) -> str:
     return re.sub(r"^```.*?^```|<!--.*?-->", "", path.read_text(encoding="utf-8"), flags=re.S | re.M)
 
 
-def commands(path: Path) -> list[str]:
-    """The lines that a reader types, without their remarks."""
-    blocks = re.findall(r"^```sh\n(.*?)^```", path.read_text(encoding="utf-8"), re.S | re.M)
-    return [re.sub(r"\s*#.*", "", line) for block in blocks for line in block.splitlines() if not line.startswith("#")]
-
-
 def levels(path: Path) -> list[int]:
     return [len(mark) for mark in re.findall(r"^(#+) ", prose(path), re.M)]
 

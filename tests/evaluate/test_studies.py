@@ -140,13 +140,15 @@ def test_a_dry_run_shows_what_a_study_needs(folder: Path, server: FakeServer) ->
 
 
 def test_a_dry_run_shows_the_needs_before_they_are_there(folder: Path) -> None:
-    (folder / "eval" / "questions.jsonl").unlink()
+    study(folder, "levels", "--methods", "TS,SS", "--dry-run")
+    (folder / "eval" / "questions.jsonl").rename(folder / "eval" / "later.jsonl")
     ran = study(folder, "levels", "--methods", "C0,TS", "--dry-run")
     assert ran.returncode == 0, ran.stderr
     assert "prompts are our own" in ran.stdout
     assert "Not estimated yet: the index was not built for global" in ran.stdout
     assert "not built for global" in json.loads(study(folder, "levels", "--dry-run", "--json").stdout)["missing"]
-    assert "125" in study(folder, "levels", "--methods", "TS,SS", "--dry-run").stdout
+    assert Study(folder / "eval" / "levels").questions(), "it has lost the questions of an earlier run"
+    assert "podcasts" in study(folder, "levels", "--dataset", "podcast", "--dry-run").stderr
 
 
 def test_studies_are_listed_and_wrong_names_are_refused(folder: Path) -> None:

@@ -104,7 +104,7 @@ class Task:
         signature = step.signature
         assert signature.input_type
         self.step, self.rows, self.failing, self.from_scratch = step, rows, failing, from_scratch
-        self.settings, self.known = settings, dict[str, dict[str, Any]]()
+        self.settings, self.shared_rows = settings, dict[str, dict[str, Any]]()
         self.ports = select_ports(step, ports)
         self.arguments: dict[str, Any] = {**signature.keyword_arguments(settings), **self.ports}
         self.function, self.many, self.grouped = signature.function, signature.many, signature.shape == "group"
@@ -192,20 +192,20 @@ class Task:
             kind = codec(record_types[name])
             is_fixed = keys and table != self.step.name
             tables[name] = (
-                JobTable(table, kind, rows, keys=keys, known=self._known(table, record_types[name]))
+                JobTable(table, kind, rows, keys=keys, known=self._shared_rows(table, record_types[name]))
                 if is_fixed
                 else Table(table, kind, rows)
             )
         return tables
 
-    def _known(self, table: str, record_type: type[Record]) -> dict[str, Any]:
+    def _shared_rows(self, table: str, record_type: type[Record]) -> dict[str, Any]:
         """Return the rows of another table that jobs have read.
 
         Only the table of this step changes meanwhile.
         """
-        known = self.known.get(table)
+        known = self.shared_rows.get(table)
         if known is None or record_type.BIG or len(known) > MAX_KNOWN:
-            known = self.known[table] = {}
+            known = self.shared_rows[table] = {}
         return known
 
 

@@ -188,9 +188,8 @@ def study(
     design = _adjust_design(name, methods, protocol, stages)
     session = replace(session, settings=[*design.settings, *(session.settings or ())])
     questions = study.rows_or_empty("questions") if dry_run else study.questions()
-    if questions:
-        _check_dataset(design, dataset, len(questions))
-    if own_study.rows_or_empty("questions") != questions:
+    _check_dataset(design, dataset, len(questions))
+    if questions and own_study.rows_or_empty("questions") != questions:
         own_study.write("questions", questions)
     request = StudyRequest(design.stages, PROTOCOLS[design.protocol], against=design.against, measures=design.measures)
     request = replace(request, generations=generations)
@@ -217,7 +216,7 @@ def _check_dataset(design: StudyDesign, dataset: str, questions: int) -> None:
     Raises SettingsError if the paper has no figures on it.
     """
     design.check_dataset(dataset)
-    if dataset and design.questions not in (0, questions):
+    if dataset and questions and design.questions not in (0, questions):
         printing.print_note(
             f"The paper asked {design.questions:,} questions about {dataset}, this study asks {questions:,}: "
             "are they its data set?"
